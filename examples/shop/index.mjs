@@ -1,0 +1,34 @@
+// A small shop with live traffic. Orders are placed in a transaction together with their event; what is printed comes
+// from the log, after the commit. Now and then a payment is refused and the transaction rolled back: such an order is
+// never printed, because it never happened.
+import { startEmbedded } from 'aftercommit-embedded'
+import { createAftercommit } from 'aftercommit'
+import { events } from './events.mjs'
+import { createScreen } from './screen.mjs'
+import { placeOrders } from './traffic.mjs'
+
+const screen = createScreen(process.stdout)
+const stopping = new AbortController()
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => stopping.abort())
+
+screen.step('starting the embedded Postgres')
+const server = await startEmbedded({ onProgress: (step) => screen.progress(step) })
+const ac = createAftercommit({ events, database: server.url })
+try {
+  screen.step('migrating')
+  await ac.migrate()
+  await ac.transaction((tx) =>
+    tx.query(`create table if not exists orders (
+      id text primary key, customer text not null, total integer not null, placed_at timestamptz not null default now())`),
+  )
+  await ac.start()
+  screen.ready(server)
+  const traffic = placeOrders(ac, stopping.signal)
+  for await (const event of ac.log.tail({ from: 'head', on: ['order.*'], signal: stopping.signal })) screen.event(event)
+  await traffic
+} finally {
+  screen.step('stopping')
+  await ac.stop()
+  await server.stop()
+  screen.end()
+}

@@ -1,0 +1,93 @@
+/**
+ * `npm run build`: migrations into TypeScript, TypeScript into dist/ of both packages.
+ *
+ * Does nothing when no input changed since the last build that succeeded, so that `npm start` may always call it. The
+ * stamp lies outside dist/, which is published whole, and is believed only while every file it names is still there.
+ */
+import { createHash } from 'node:crypto'
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { root, run, runTool, seconds } from './steps.mjs'
+
+// embedded/ comes first: the types of its dist/ are what src/ sees of it.
+const packages = [
+  { name: 'aftercommit-embedded', project: 'embedded/tsconfig.json', source: 'embedded/src', out: 'embedded/dist' },
+  { name: 'aftercommit', project: 'tsconfig.build.json', source: 'src', out: 'dist' },
+]
+const generated = 'src/postgres/migrations.generated.ts'
+const command = 'dist/cli/main.js'
+const stampFile = 'node_modules/.cache/aftercommit/build.json'
+
+const say = process.argv.includes('--quiet') ? () => {} : (line) => console.log(line)
+const started = performance.now()
+const inputs = hashInputs()
+if (isUpToDate(inputs)) {
+  say('build: up to date')
+} else {
+  rmSync(join(root, stampFile), { force: true })
+  await step('embed migrations', () => run(process.execPath, ['scripts/embed-migrations.mjs']))
+  for (const { name, project, source, out } of packages) {
+    removeStale(source, out)
+    await step(name, () => runTool('tsc', ['-p', project]))
+  }
+  if (existsSync(join(root, command))) chmodSync(join(root, command), 0o755)
+  writeStamp(inputs)
+  say(`build: done in ${seconds(started)}`)
+}
+
+async function step(name, work) {
+  say(`build: ${name}`)
+  const code = await work()
+  if (code === 0) return
+  console.error(`build: ${name} failed, see above. dist/ may be half written; run the build again once it is fixed.`)
+  process.exit(1)
+}
+
+function hashInputs() {
+  const files = [
+    ...packages.flatMap(({ source, project }) => [...listFiles(source), project]),
+    ...listFiles('migrations'),
+    ...listFiles('scripts'),
+    'tsconfig.base.json',
+    'package.json',
+    'embedded/package.json',
+    'node_modules/@typescript/native/package.json',
+  ].filter((file) => file !== generated)
+  const hash = createHash('sha256')
+  for (const file of files.sort()) {
+    const content = readFileSync(join(root, file))
+    hash.update(`${file}\0${content.length}\0`).update(content)
+  }
+  return hash.digest('hex')
+}
+
+function isUpToDate(hash) {
+  if (!existsSync(join(root, stampFile))) return false
+  const stamp = JSON.parse(readFileSync(join(root, stampFile), 'utf8'))
+  return stamp.inputs === hash && stamp.outputs.every((file) => existsSync(join(root, file)))
+}
+
+function writeStamp(hash) {
+  const outputs = [...packages.flatMap(({ out }) => listFiles(out)), generated]
+  mkdirSync(dirname(join(root, stampFile)), { recursive: true })
+  writeFileSync(join(root, stampFile), JSON.stringify({ inputs: hash, outputs }))
+}
+
+/** tsc never deletes: what a renamed or removed source left in dist/ would be published for ever. */
+function removeStale(source, out) {
+  for (const file of listFiles(out)) {
+    const origin = file.slice(out.length).replace(/\.(js|js\.map|d\.ts)$/, '.ts')
+    if (existsSync(join(root, source + origin))) continue
+    rmSync(join(root, file))
+    say(`build: removed ${file}, its source is gone`)
+  }
+}
+
+/** Files below a folder as paths from the root; none when the folder is missing. */
+function listFiles(folder) {
+  if (!existsSync(join(root, folder))) return []
+  return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
+    const path = `${folder}/${entry.name}`
+    return entry.isDirectory() ? listFiles(path) : [path]
+  })
+}

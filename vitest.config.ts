@@ -1,0 +1,53 @@
+import { fileURLToPath } from 'node:url'
+import { defineConfig } from 'vitest/config'
+
+const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.url))
+const shared = {
+  resolve: { alias: { aftercommit: path('./src/index.ts'), 'aftercommit-embedded': path('./embedded/src/index.ts') } },
+}
+
+// The suffix of a test says what must be running: *.test.ts is pure, *.pg.test.ts needs Postgres,
+// *.host.test.ts plays whole processes, kills servers and needs the machine more or less for itself.
+const needs = ['test/**/*.pg.test.ts', 'test/**/*.host.test.ts', 'test/guarantees/**']
+
+export default defineConfig({
+  test: {
+    projects: [
+      { ...shared, test: { name: 'fast', include: ['test/**/*.test.ts'], exclude: needs, typecheck: { enabled: false } } },
+      {
+        ...shared,
+        test: {
+          name: 'postgres',
+          include: ['test/**/*.pg.test.ts'],
+          exclude: ['test/guarantees/**'],
+          globalSetup: ['test/support/global-setup.ts'],
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+          maxWorkers: 2,
+        },
+      },
+      {
+        ...shared,
+        test: {
+          name: 'host',
+          include: ['test/**/*.host.test.ts'],
+          exclude: ['test/guarantees/**'],
+          testTimeout: 300_000,
+          hookTimeout: 120_000,
+          fileParallelism: false,
+        },
+      },
+      {
+        ...shared,
+        test: {
+          name: 'guarantees',
+          include: ['test/guarantees/**/*.test.ts'],
+          globalSetup: ['test/support/global-setup.ts'],
+          testTimeout: 180_000,
+          hookTimeout: 120_000,
+          fileParallelism: false,
+        },
+      },
+    ],
+  },
+})
