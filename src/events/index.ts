@@ -1,0 +1,50 @@
+/**
+ * What an event is: its definition, name, patterns, envelope and JSON. Everything here is pure: no database, no clock,
+ * no I/O. The stage promises that what passes `checkPayload` and `stringifyJson` can be stored, and that what is read
+ * back is the same value, digit for digit.
+ *
+ * Start reading with define-events.ts (the catalogue) and event.ts (the envelope). The JSON reader and writer are
+ * json-parse.ts and json-write.ts; event-types.ts is what the compiler knows.
+ */
+export { changedFrom, changedTo, fieldChanged } from './changes.ts'
+export { checkPayload, InvalidPayloadError, type PayloadIssue, payloadAs } from './check-payload.ts'
+export { closest } from './closest.ts'
+export { type CloudEvent, fromCloudEvent, type ReceivedEvent, toCloudEvent } from './cloud-events.ts'
+export {
+  type DefineEventsOptions,
+  type DefinitionProblem,
+  defineEvents,
+  type EventDefinition,
+  EventDefinitionError,
+  type EventDefinitions,
+  type EventSchemas,
+  type UpcastStep,
+  type VersionedSchema,
+} from './define-events.ts'
+export {
+  AftercommitEvent,
+  aggregateKey,
+  type Change,
+  type Changes,
+  type EventFields,
+  type EventLogForm,
+  eventSerializer,
+} from './event.ts'
+export { baseName, checkEventName, type EventKind, isEventName, kindOf, UnknownEventError } from './event-name.ts'
+export type { EventName, EventOf, Payload, PayloadInput } from './event-types.ts'
+export { ExactNumber } from './exact-number.ts'
+export { checkAggregate, checkEventId, checkTenant, newEventId } from './identifiers.ts'
+export { JsonError, type JsonErrorCode } from './json-error.ts'
+export { parseJson } from './json-parse.ts'
+export { DEFAULT_MAX_BYTES, DEFAULT_MAX_DEPTH, type JsonLimits, stringifyJson } from './json-write.ts'
+export {
+  type EventMetadata,
+  type MetadataInput,
+  metadataFromStored,
+  metadataToStored,
+  type StoredMetadata,
+} from './metadata.ts'
+export { compilePatterns, patternsToSql } from './pattern.ts'
+export type { SchemaInput, SchemaIssue, SchemaOutput, SchemaResult, StandardSchema } from './standard-schema.ts'
+export { SchemaVersionTooNewError, UpcastFailedError, upcast, type VersionedEvent } from './upcast.ts'
+export { fromWire, toWire, type WireEvent } from './wire.ts'
