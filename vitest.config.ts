@@ -13,11 +13,12 @@ const needs = ['test/**/*.pg.test.ts', 'test/**/*.host.test.ts', 'test/guarantee
 export default defineConfig({
   test: {
     projects: [
-      { ...shared, test: { name: 'fast', include: ['test/**/*.test.ts'], exclude: needs, typecheck: { enabled: false } } },
+      { ...shared, test: { name: 'fast', include: ['test/**/*.test.ts'], exclude: needs, sequence: { groupOrder: 0 } } },
       {
         ...shared,
         test: {
           name: 'postgres',
+          sequence: { groupOrder: 1 },
           include: ['test/**/*.pg.test.ts'],
           exclude: ['test/guarantees/**'],
           globalSetup: ['test/support/global-setup.ts'],
@@ -30,6 +31,7 @@ export default defineConfig({
         ...shared,
         test: {
           name: 'host',
+          sequence: { groupOrder: 2 },
           include: ['test/**/*.host.test.ts'],
           exclude: ['test/guarantees/**'],
           testTimeout: 300_000,
@@ -41,6 +43,7 @@ export default defineConfig({
         ...shared,
         test: {
           name: 'guarantees',
+          sequence: { groupOrder: 3 },
           include: ['test/guarantees/**/*.test.ts'],
           globalSetup: ['test/support/global-setup.ts'],
           testTimeout: 180_000,

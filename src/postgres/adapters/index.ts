@@ -1,0 +1,53 @@
+/**
+ * Other people's transactions as ours: `toQueryable` recognises the session of a client library by its shape and gives
+ * it the Queryable port. One file per library; `adapter.ts` is the contract.
+ */
+import { AftercommitError } from '../../errors.ts'
+import { shareIdentity } from '../identity.ts'
+import type { Queryable } from '../queryable.ts'
+import type { Adapter } from './adapter.ts'
+import { hasMethods, isObject, property } from './adapter.ts'
+import { drizzleAdapter } from './drizzle.ts'
+import { kyselyAdapter } from './kysely.ts'
+import { pgAdapter } from './pg.ts'
+import { postgresJsAdapter } from './postgres-js.ts'
+import { prismaAdapter } from './prisma.ts'
+
+const ADAPTERS: readonly Adapter[] = [pgAdapter, postgresJsAdapter, drizzleAdapter, kyselyAdapter, prismaAdapter]
+
+/** `schema` is quoted already. What was a Queryable of that schema is returned as it is, our own transaction included. */
+export function toQueryable(source: unknown, schema: string): Queryable {
+  if (isQueryable(source)) return source.schema === schema ? source : withSchema(source, schema)
+  const adapter = isObject(source) ? ADAPTERS.find((candidate) => candidate.accepts(source)) : undefined
+  if (!isObject(source) || !adapter) throw notATransaction(source)
+  const queryable: Queryable = { schema, query: adapter.toQuery(source) }
+  shareIdentity(queryable, adapter.identityKey(source))
+  return queryable
+}
+
+function isQueryable(source: unknown): source is Queryable {
+  return isObject(source) && hasMethods(source, 'query') && typeof property(source, 'schema') === 'string'
+}
+
+function withSchema(source: Queryable, schema: string): Queryable {
+  const queryable: Queryable = { schema, query: source.query.bind(source) }
+  shareIdentity(queryable, source)
+  return queryable
+}
+
+function notATransaction(source: unknown): AftercommitError {
+  const accepted = ["aftercommit's own transaction", ...ADAPTERS.map((adapter) => adapter.library)].join(', ')
+  return new AftercommitError(
+    'NOT_A_TRANSACTION',
+    `${describe(source)} is not a transaction of a library that aftercommit knows, so nothing was sent. ` +
+      `Accepted are: ${accepted}.`,
+  )
+}
+
+/** By kind only: the value may hold anything. */
+function describe(source: unknown): string {
+  if (source === null || source === undefined) return String(source)
+  if (typeof source !== 'object') return `A ${typeof source}`
+  const name = property(property(source, 'constructor'), 'name')
+  return typeof name === 'string' && name !== '' ? `An object of class ${name}` : 'An object'
+}

@@ -1,0 +1,29 @@
+/**
+ * Everything between this library and a Postgres server. It promises that a session handed out is alive and outside any
+ * transaction, that a transaction ends in a way the caller can name, that lost connections are made again for ever, and
+ * that a statement joins whichever transaction it is given. It relies on nothing but `pg`, loaded at first use.
+ *
+ * Start with `queryable.ts` (the port all statements go through), then `database.ts` (the pools), `transaction.ts`,
+ * `adapters/` (other libraries' transactions), `listener.ts` and `migrate.ts`.
+ */
+export { toQueryable } from './adapters/index.ts'
+export { type AuditEntry, recordAudit } from './audit.ts'
+export { createDatabase, type Database, type DatabaseOptions } from './database.ts'
+export type { ConnectionParts, ConnectionTarget, Role } from './driver.ts'
+export { quoteIdentifier, quoteLiteral, type SchemaName, schemaName, shorten } from './identifiers.ts'
+export { assertSameDatabase, type DatabaseIdentity, databaseIdentity } from './identity.ts'
+export { type Address, addressOf, inspectServer, type ServerFacts } from './inspect.ts'
+export { selectServerSettings } from './inspect-statements.ts'
+export { createListener, type Listener, type ListenerMode, type ListenerOptions, sessionLockKey } from './listener.ts'
+export { type MigrateOptions, type MigrateResult, type MigrationStep, migrate } from './migrate.ts'
+export { checksumOf, loadMigrations, type Migration } from './migrations.ts'
+export type { Pool, PoolStats } from './pool.ts'
+export { detectPath, type Path } from './pooler.ts'
+export type { Parameter, Queryable, QueryResult } from './queryable.ts'
+export { type RepeatOptions, withRetry } from './retry.ts'
+export { assertSchemaUsable, type SchemaState, type SchemaStatus, schemaStatus } from './schema-status.ts'
+export { assertServerVersion, type WaitOptions, waitUntilReachable } from './server.ts'
+export { type Finding, type FindingLevel, ok, serverFindings } from './server-findings.ts'
+export type { Session } from './session.ts'
+export { classify, type ErrorClass, endsSession, isRepeatable, SQLSTATE, sqlstateOf } from './sqlstate.ts'
+export { isTransaction, OutcomeUnknownError, type Transaction, type TransactionOptions } from './transaction.ts'

@@ -1,0 +1,57 @@
+/** The statements of this folder. Those about migrations are in `migration-statements.ts`. */
+import type { Queryable } from './queryable.ts'
+
+export async function selectDatabaseName(db: Queryable): Promise<string> {
+  const { rows } = await db.query<{ name: string }>(`select pg_catalog.current_database()::text as name`)
+  return rows[0]!.name
+}
+
+export async function selectMayReadSystemIdentifier(db: Queryable): Promise<boolean> {
+  const { rows } = await db.query<{ readable: boolean }>(
+    `select pg_catalog.has_function_privilege('pg_catalog.pg_control_system()', 'execute') as readable`,
+  )
+  return rows[0]!.readable
+}
+
+export async function selectSystemIdentifier(db: Queryable): Promise<string> {
+  const { rows } = await db.query<{ system: string }>(
+    `select system_identifier::text as system
+       from pg_catalog.pg_control_system()`,
+  )
+  return rows[0]!.system
+}
+
+export async function selectServerVersion(db: Queryable): Promise<number> {
+  const { rows } = await db.query<{ version: string }>(
+    `select pg_catalog.current_setting('server_version_num') as version`,
+  )
+  return Number(rows[0]!.version)
+}
+
+export async function selectBackendPid(db: Queryable): Promise<number> {
+  const { rows } = await db.query<{ pid: number }>(`select pg_catalog.pg_backend_pid() as pid`)
+  return rows[0]!.pid
+}
+
+/** True when this session holds the lock now. It is released when the session ends, however it ends. */
+export async function trySessionLock(db: Queryable, key: string): Promise<boolean> {
+  const { rows } = await db.query<{ locked: boolean }>(
+    `select pg_catalog.pg_try_advisory_lock(pg_catalog.hashtextextended($1::text, 0)) as locked`,
+    [key],
+  )
+  return rows[0]!.locked
+}
+
+/** True when this transaction holds the lock now. It is released when the transaction ends, however it ends. */
+export async function tryTransactionLock(db: Queryable, key: string): Promise<boolean> {
+  const { rows } = await db.query<{ locked: boolean }>(
+    `select pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended($1::text, 0)) as locked`,
+    [key],
+  )
+  return rows[0]!.locked
+}
+
+/** The cast spares libraries that cannot read a column of type void. */
+export async function notify(db: Queryable, channel: string, payload: string): Promise<void> {
+  await db.query(`select pg_catalog.pg_notify($1::text, $2::text)::text`, [channel, payload])
+}

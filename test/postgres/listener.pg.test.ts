@@ -1,0 +1,166 @@
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { createListener, type Database, type ListenerOptions, sessionLockKey } from '../../src/postgres/index.ts'
+import { connect, openDatabase, openTestDatabase, testDatabase } from '../support/database.ts'
+import { eventually } from '../support/eventually.ts'
+import { collectingLogger } from '../support/logger.ts'
+import { createProxy } from '../support/proxy.ts'
+
+function listen(db: Database, options: Partial<ListenerOptions> = {}) {
+  const heard: string[] = []
+  let reconnects = 0
+  const listener = createListener({
+    db,
+    processId: 'p1',
+    onNotify: (payload) => heard.push(payload),
+    onReconnect: () => reconnects++,
+    heartbeatMs: 50,
+    heartbeatTimeoutMs: 1_000,
+    ...options,
+  })
+  onTestFinished(() => listener.stop())
+  return { listener, heard, reconnects: () => reconnects }
+}
+
+const ring = (db: Database, payload: string) =>
+  db.query('select pg_notify($1::text, $2::text)', [db.schemaName.channel, payload])
+
+async function holdersOf(db: Database, key: string): Promise<number> {
+  const { rows } = await db.query<{ n: string }>(
+    `select count(*) as n from pg_locks
+      where locktype = 'advisory' and granted and objsubid = 1
+        and ((classid::bigint << 32) | objid::bigint) = hashtextextended($1::text, 0)`,
+    [key],
+  )
+  return Number(rows[0]!.n)
+}
+
+describe.each([18, 14] as const)('listening on Postgres %i', (major) => {
+  test('what is rung is heard, and the self-test is not', async () => {
+    const { db } = await openTestDatabase({ major })
+    const { listener, heard, reconnects } = listen(db)
+    await listener.start()
+    await eventually(() => listener.mode === 'listening')
+    expect(reconnects()).toBe(1)
+    await ring(db, 'hello')
+    await eventually(() => heard.length > 0)
+    expect(heard).toEqual(['hello'])
+  })
+
+  test('a lost connection is made again, and the owner is told to catch up', async () => {
+    const { db, url } = await openTestDatabase({ major })
+    const { listener, heard, reconnects } = listen(db)
+    await listener.start()
+    await eventually(() => listener.mode === 'listening')
+    const killer = await connect(url)
+    await killer.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity
+        where application_name like 'aftercommit:listen%' and datname = current_database()`,
+    )
+    await eventually(() => reconnects() === 2)
+    await ring(db, 'again')
+    await eventually(() => heard.includes('again'))
+  })
+})
+
+test('the session lock proves that the process lives, and ends with it', async () => {
+  const { db } = await openTestDatabase()
+  const key = sessionLockKey(db.schemaName, 'p1')
+  const { listener } = listen(db)
+  await listener.start()
+  await eventually(() => listener.holdsLock)
+  expect(await holdersOf(db, key)).toBe(1)
+  await listener.stop()
+  expect(listener.holdsLock).toBe(false)
+  await eventually(async () => (await holdersOf(db, key)) === 0)
+})
+
+test('a lock still held by a predecessor is taken over once the server has buried it', async () => {
+  const { db, url } = await openTestDatabase()
+  const predecessor = await connect(url)
+  await predecessor.query('select pg_advisory_lock(hashtextextended($1::text, 0))', [
+    sessionLockKey(db.schemaName, 'p1'),
+  ])
+  const { listener } = listen(db)
+  await listener.start()
+  await eventually(() => listener.mode === 'listening')
+  expect(listener.holdsLock).toBe(false)
+  await predecessor.end()
+  await eventually(() => listener.holdsLock)
+})
+
+test('a schema with a strange name has a bell of its own', async () => {
+  const { url } = await testDatabase()
+  const odd = openDatabase({ database: url, schema: `Odd "x'; y` })
+  const plain = openDatabase({ database: url })
+  const a = listen(odd)
+  const b = listen(plain)
+  await Promise.all([a.listener.start(), b.listener.start()])
+  await eventually(() => a.listener.mode === 'listening' && b.listener.mode === 'listening')
+  await ring(odd, 'odd')
+  await ring(plain, 'plain')
+  await eventually(() => a.heard.length > 0 && b.heard.length > 0)
+  expect([a.heard, b.heard]).toEqual([['odd'], ['plain']])
+})
+
+describe('a bad network', () => {
+  async function listenThroughProxy(options: Partial<ListenerOptions> = {}) {
+    const { url } = await testDatabase()
+    const proxy = await createProxy(url)
+    const { logger, lines } = collectingLogger()
+    const db = openDatabase({ database: url, directDatabase: proxy.url, logger, connectTimeoutMs: 500 })
+    return { proxy, db, lines, ...listen(db, { heartbeatTimeoutMs: 200, ...options }) }
+  }
+
+  test('a connection that stalls is noticed by its heartbeat and made again', async () => {
+    const { proxy, listener, reconnects } = await listenThroughProxy()
+    await listener.start()
+    await eventually(() => listener.mode === 'listening')
+    proxy.stall()
+    await eventually(() => listener.state === 'restarting')
+    proxy.pass()
+    await eventually(() => reconnects() === 2)
+  })
+
+  test('a server that is down at the start is waited for', async () => {
+    const { proxy, listener, lines } = await listenThroughProxy()
+    proxy.reset()
+    await listener.start()
+    await eventually(() => lines.some((line) => line.includes('listener failed')))
+    expect(listener.mode).toBe('connecting')
+    proxy.pass()
+    await eventually(() => listener.mode === 'listening')
+  })
+
+  test('a server in recovery is waited for', async () => {
+    const { proxy, listener } = await listenThroughProxy()
+    proxy.reject('57P03', 'the database system is in recovery mode')
+    await listener.start()
+    await eventually(() => listener.state === 'restarting')
+    proxy.pass()
+    await eventually(() => listener.mode === 'listening')
+  })
+
+  test('it stops at once while connecting, and may be stopped twice', async () => {
+    const { url } = await testDatabase()
+    const proxy = await createProxy(url)
+    const db = openDatabase({ database: url, directDatabase: proxy.url, connectTimeoutMs: 3_600_000 })
+    const { listener } = listen(db)
+    proxy.blackhole()
+    await listener.start()
+    await eventually(() => proxy.accepted === 1)
+    await Promise.all([listener.stop(), listener.stop()])
+    expect(listener.state).toBe('stopped')
+  })
+})
+
+test('a direct address that leads to another database is found out by the self-test', async () => {
+  const { url } = await testDatabase()
+  const { logger, lines } = collectingLogger()
+  const db = openDatabase({ database: url, directDatabase: (await testDatabase()).url, logger })
+  const { listener } = listen(db, { selfTestTimeoutMs: 200, retestMs: 20 })
+  await listener.start()
+  await eventually(() => listener.mode === 'unavailable')
+  expect(listener.reason).toContain('must lead to the same database')
+  expect(listener.holdsLock).toBe(false)
+  expect(lines.filter((line) => line.includes('readers poll'))).toHaveLength(1)
+})

@@ -1,0 +1,71 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { beforeAll, expect, test } from 'vitest'
+import { checksumOf, type Database, type Migration, migrate, schemaStatus } from '../../src/postgres/index.ts'
+import { buildPackage } from '../support/build.ts'
+import { openTestDatabase } from '../support/database.ts'
+import { spawnScript } from '../support/processes.ts'
+
+const MIGRATOR = fileURLToPath(new URL('./migrator.mjs', import.meta.url))
+
+/** Each file takes a moment before and after its work, so that a kill finds every kind of half-done. */
+const MIGRATIONS: Migration[] = [
+  ...[1, 2, 3, 4].map((version) => {
+    const work = `create table :schema.t${version} (id integer primary key); insert into :schema.t${version} values (1);`
+    return toMigration(version, `-- older: keep\nselect pg_sleep(0.02); ${work} select pg_sleep(0.02);`)
+  }),
+  toMigration(
+    5,
+    '-- concurrent\n-- older: keep\ncreate index concurrently t1_again on :schema.t1 (id); select pg_sleep(0.02);',
+  ),
+  toMigration(6, '-- older: keep\nselect pg_sleep(0.02); alter table :schema.t2 add extra integer not null default 1;'),
+]
+
+function toMigration(version: number, sql: string): Migration {
+  return { version, name: `m${version}`, sql, checksum: checksumOf(sql) }
+}
+
+/** Everything of the schema that a migration could have left different, without what depends on time. */
+async function snapshot(db: Database): Promise<unknown> {
+  const [relations, indexes, columns, book] = await db.queryMany(`
+    select relname::text, relkind::text from pg_class where relnamespace = '${db.schema}'::regnamespace order by 1;
+    select indexrelid::regclass::text as name, indisvalid from pg_index join pg_class on oid = indexrelid
+     where relnamespace = '${db.schema}'::regnamespace order by 1;
+    select table_name::text, column_name::text, data_type::text, column_default::text from information_schema.columns
+     where table_schema = '${db.schemaName.name}' order by 1, 2;
+    select version, name, checksum from ${db.schema}.migrations order by 1`)
+  return { relations: relations!.rows, indexes: indexes!.rows, columns: columns!.rows, book: book!.rows }
+}
+
+beforeAll(buildPackage)
+
+test('kill -9 at random moments: running it again arrives at the schema of a clean install', async () => {
+  const clean = await openTestDatabase()
+  await migrate(clean.db, { migrations: MIGRATIONS })
+  const expected = await snapshot(clean.db)
+
+  for (let round = 0; round < 10; round++) {
+    const { db, url } = await openTestDatabase()
+    const moment = Math.random() * 400
+    const child = spawnScript(MIGRATOR, [url, JSON.stringify(MIGRATIONS)])
+    await child.waitForLine('started')
+    await sleep(moment)
+    child.kill('SIGKILL')
+    await child.exited
+
+    const again = spawnScript(MIGRATOR, [url, JSON.stringify(MIGRATIONS)])
+    expect(await again.exited, `killed after ${moment} ms:\n${again.lines.join('\n')}`).toMatchObject({ code: 0 })
+    expect(await snapshot(db), `killed after ${moment} ms`).toEqual(expected)
+    expect(await schemaStatus(db, MIGRATIONS)).toMatchObject({ state: 'current' })
+  }
+})
+
+test('ten processes migrating at once all succeed', async () => {
+  const { db, url } = await openTestDatabase()
+  const children = Array.from({ length: 10 }, () => spawnScript(MIGRATOR, [url, JSON.stringify(MIGRATIONS)]))
+  const ends = await Promise.all(children.map(({ exited }) => exited))
+  expect(ends.map(({ code }) => code)).toEqual(Array(10).fill(0))
+  const applied = children.flatMap(({ lines }) => lines.filter((line) => line.startsWith('applied')))
+  expect(applied.sort()).toEqual(MIGRATIONS.map(({ version }) => `applied 000${version}_m${version}`))
+  expect(await schemaStatus(db, MIGRATIONS)).toMatchObject({ state: 'current' })
+})

@@ -1,0 +1,12 @@
+// A migrator to be killed: applies the migrations given as JSON to the database given as URL, and tells what it does.
+import { createDatabase, migrate } from '../../dist/postgres/index.js'
+
+const [url, migrations] = process.argv.slice(2)
+const db = createDatabase({ database: url })
+console.log('started')
+await migrate(db, {
+  migrations: JSON.parse(migrations),
+  onStep: (step) => console.log(`${step.kind} ${step.migration ?? ''}`),
+})
+await db.close()
+console.log('finished')

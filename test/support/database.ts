@@ -1,0 +1,109 @@
+/**
+ * A database per test, dropped when the test passes and left behind when it fails, so that there is something to look
+ * at. `migrated: true` copies a template that has all migrations, which takes a fraction of the time.
+ */
+import { randomBytes } from 'node:crypto'
+import pg from 'pg'
+import { inject, onTestFinished } from 'vitest'
+import {
+  createDatabase,
+  type Database,
+  type DatabaseOptions,
+  loadMigrations,
+  migrate,
+} from '../../src/postgres/index.ts'
+
+export interface TestDatabase {
+  url: string
+  name: string
+  schema: string
+  drop(): Promise<void>
+}
+
+export interface TestDatabaseOptions {
+  major?: 18 | 14
+  migrated?: boolean
+}
+
+export async function testDatabase(options: TestDatabaseOptions | 18 | 14 = {}): Promise<TestDatabase> {
+  const { major = 18, migrated = false } = typeof options === 'number' ? { major: options } : options
+  const server = serverUrl(major)
+  const name = `ac_test_${randomBytes(6).toString('hex')}`
+  const template = migrated ? await migratedTemplate(server) : 'template0'
+  await admin(server, (client) => client.query(`create database ${name} template ${template}`))
+  const drop = () => admin(server, (client) => client.query(`drop database if exists ${name} with (force)`))
+  dropWhenPassed(drop)
+  return { url: withDatabase(server, name), name, schema: 'aftercommit', drop: async () => void (await drop()) }
+}
+
+/** A `Database` on a database of its own; closed at the end of the test. */
+export async function openTestDatabase(
+  options: TestDatabaseOptions & Partial<DatabaseOptions> = {},
+): Promise<{ db: Database; url: string; name: string }> {
+  const { major, migrated, ...rest } = options
+  const { url, name } = await testDatabase({ ...(major && { major }), ...(migrated && { migrated }) })
+  return { db: openDatabase({ database: url, ...rest }), url, name }
+}
+
+export function openDatabase(options: DatabaseOptions): Database {
+  const db = createDatabase({ connectTimeoutMs: 5_000, ...options })
+  onTestFinished(() => db.close(1_000))
+  return db
+}
+
+export function serverUrl(major: 18 | 14 = 18): string {
+  return inject(major === 18 ? 'pg18Url' : 'pg14Url')
+}
+
+/** A plain client, for what a test does behind the library's back; ended with the test. */
+export async function connect(url: string): Promise<pg.Client> {
+  const client = new pg.Client(url)
+  client.on('error', () => {})
+  await client.connect()
+  onTestFinished(() => client.end().catch(() => undefined))
+  return client
+}
+
+export function withDatabase(url: string, database: string): string {
+  return url.replace(/^(postgres(?:ql)?:\/\/[^/]*)\/[^?]*/, (_, base: string) => `${base}/${database}`)
+}
+
+async function admin<T>(url: string, use: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client(url)
+  await client.connect()
+  try {
+    return await use(client)
+  } finally {
+    await client.end()
+  }
+}
+
+/** Outside a test, in a hook, the caller drops it. */
+function dropWhenPassed(drop: () => Promise<unknown>): void {
+  try {
+    onTestFinished(async ({ task }) => {
+      if (task.result?.state !== 'fail') await drop()
+    })
+  } catch {
+    // There is no test to be finished with.
+  }
+}
+
+/** Made once per content of the migrations; several workers may ask at once, so under a lock. */
+function migratedTemplate(server: string): Promise<string> {
+  return admin(server, async (client) => {
+    const migrations = await loadMigrations()
+    const name = `ac_template_${migrations.map(({ checksum }) => checksum.slice(0, 6)).join('_')}`.slice(0, 60)
+    await client.query(`select pg_advisory_lock(hashtextextended('ac_template', 0))`)
+    const { rowCount } = await client.query(`select from pg_database where datname = $1`, [name])
+    if (rowCount) return name
+    const building = `${name}_b`
+    await client.query(`drop database if exists ${building} with (force)`)
+    await client.query(`create database ${building}`)
+    const db = createDatabase({ database: withDatabase(server, building) })
+    await migrate(db, { migrations })
+    await db.close()
+    await client.query(`alter database ${building} rename to ${name}`)
+    return name
+  })
+}
