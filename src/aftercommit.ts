@@ -1,0 +1,236 @@
+/**
+ * Assembly: builds the parts of an instance, and starts and stops them in order. Creating an instance connects to
+ * nothing; emitting needs one connection of the pool and no background work.
+ */
+import { createHash, randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
+import { resolveDatabase } from './database-address.ts'
+import { AftercommitError } from './errors.ts'
+import type { EventDefinitions, EventName, PayloadInput } from './events/index.ts'
+import {
+  createFollowing,
+  createLog,
+  declareStream,
+  diagnose,
+  type EmitInput,
+  type Emitted,
+  type EmitRequest,
+  emitEvents,
+  grantEmit,
+  grantRun,
+  type Log,
+  readLogSettings,
+  readStatus,
+  runUpkeep,
+  type Status,
+  saveLogSettings,
+  type UpkeepReport,
+} from './log/index.ts'
+import { type AftercommitOptions, withDefaults } from './options.ts'
+import {
+  addressOf,
+  assertSameDatabase,
+  assertSchemaUsable,
+  createDatabase,
+  type Finding,
+  type MigrateOptions,
+  type MigrateResult,
+  migrate,
+  type Parameter,
+  type Queryable,
+  type QueryResult,
+  toQueryable,
+  type TransactionOptions,
+} from './postgres/index.ts'
+import { createHealth, createRegistry, type HealthReport, type Logger, silentLogger } from './runtime/index.ts'
+import { VERSION } from './version.ts'
+
+/** Appends events: one, or many in one statement. */
+export interface Emit<D extends EventDefinitions> {
+  <Name extends EventName<D>>(type: Name, event: EmitInput<PayloadInput<D, Name>>): Promise<Emitted>
+  (events: readonly EmitOf<D>[]): Promise<Emitted[]>
+}
+
+/** One event of a batch. */
+export type EmitOf<D extends EventDefinitions> = {
+  [Name in EventName<D>]: EmitInput<PayloadInput<D, Name>> & { readonly type: Name }
+}[EventName<D>]
+
+/** A transaction that data and events share: both are committed, or neither. */
+export interface EmittingTransaction<D extends EventDefinitions> extends Queryable {
+  emit: Emit<D>
+  query<Row = Record<string, unknown>>(text: string, values?: readonly Parameter[]): Promise<QueryResult<Row>>
+  savepoint<T>(fn: () => Promise<T>): Promise<T>
+  /** Called once after COMMIT succeeded. */
+  onCommit(hook: () => void): void
+}
+
+export interface MigrateRequest extends MigrateOptions {
+  /** Roles that may append. */
+  readonly grantEmit?: readonly string[]
+  /** Roles that processes run as. */
+  readonly grantRun?: readonly string[]
+  /** Take over plain events of types that are declared as streams now. */
+  readonly adoptStreams?: boolean
+}
+
+export interface Aftercommit<D extends EventDefinitions = EventDefinitions> {
+  /** Brings the schema up to date; safe to call from every process at once. */
+  migrate(request?: MigrateRequest): Promise<MigrateResult>
+  transaction<T>(fn: (tx: EmittingTransaction<D>) => Promise<T>, options?: TransactionOptions): Promise<T>
+  /** Appends through anybody's transaction, client or pool: pg, postgres.js, Drizzle, Kysely, Prisma. */
+  emit<Name extends EventName<D>>(db: unknown, type: Name, event: EmitInput<PayloadInput<D, Name>>): Promise<Emitted>
+  emit(db: unknown, events: readonly EmitOf<D>[]): Promise<Emitted[]>
+  readonly log: Log<D>
+  /** Where everything stands: server, schema, log, processes. */
+  status(): Promise<Status>
+  /** What could go wrong with this database, and how to mend it. */
+  doctor(): Promise<Finding[]>
+  /** Follows the log until `stop()`. */
+  start(): Promise<void>
+  /** Ends everything and closes every connection. May be called twice. */
+  stop(): Promise<void>
+  /** Prometheus text. */
+  metrics(): Promise<string>
+  health(): HealthReport
+  /** Splits partitions, drops what retention lets go, indexes closed partitions. Runs by itself after `start()`. */
+  upkeep(): Promise<UpkeepReport>
+}
+
+export function createAftercommit<D extends EventDefinitions = EventDefinitions>(
+  options: AftercommitOptions<D> = {},
+): Aftercommit<D> {
+  const resolved = withDefaults(options)
+  const { clock, logger, telemetry } = resolved
+  const definitions = options.events as EventDefinitions | undefined
+  const address = resolveDatabase(options, process.env)
+  const metrics = createRegistry({ clock, logger })
+  const health = createHealth({ clock })
+  const database = createDatabase({
+    database: address.target,
+    ...(options.directDatabase === undefined ? {} : { directDatabase: options.directDatabase }),
+    schema: resolved.schema,
+    poolSize: resolved.poolSize,
+    logger,
+    clock,
+  })
+  const neededFrom = async () => MAX_POSITION
+  const following = createFollowing({
+    database,
+    clock,
+    logger: database.logger,
+    metrics,
+    health,
+    neededFrom,
+    info: {
+      process: randomUUID(),
+      host: hostname(),
+      pid: process.pid,
+      version: VERSION,
+      configHash: hashOf(resolved.schema, definitions),
+    },
+  })
+  const emitted = metrics.counter({
+    name: 'aftercommit_events_emitted_total',
+    help: 'Events appended by this process, whether or not their transaction committed.',
+  })
+  const settings = { definitions, ...resolved.log, currentTraceparent: () => telemetry.currentTraceparent() }
+  let usable: Promise<void> | undefined
+  let state: 'idle' | 'started' | 'stopped' = 'idle'
+
+  async function emitThrough(db: Queryable, first: unknown, event: unknown): Promise<unknown> {
+    const many = Array.isArray(first)
+    const requests: EmitRequest[] = many ? first : [{ ...(event as EmitInput), type: first as string }]
+    const results = await emitEvents(db, settings, requests)
+    emitted.inc(results.length)
+    if (logger !== silentLogger) tellEmitted(logger, requests, results)
+    return many ? results : results[0]
+  }
+
+  /** Once per instance: a process whose code does not fit the schema must not go on. */
+  function ensureUsable(): Promise<void> {
+    usable ??= assertSchemaUsable(database).catch((error) => {
+      usable = undefined
+      throw error
+    })
+    return usable
+  }
+
+  async function start(): Promise<void> {
+    if (state === 'stopped') {
+      throw new AftercommitError('STOPPED', 'This instance was stopped, so it was not started again. Create a new one.')
+    }
+    await ensureUsable()
+    state = 'started'
+    await following.service.start()
+  }
+
+  const log = createLog<D>({
+    database,
+    definitions,
+    tailer: following.tailer,
+    wake: async () => (await readLogSettings(database)).wake,
+    async ensureTailer() {
+      await start()
+      await following.tailer.started
+    },
+  })
+
+  const instance: Aftercommit<D> = {
+    async migrate({ grantEmit: emitters = [], grantRun: runners = [], adoptStreams = false, ...request } = {}) {
+      const result = await migrate(database, request)
+      for (const type of definitions?.streams ?? []) await declareStream(database, type, adoptStreams)
+      for (const role of emitters) await grantEmit(database, role)
+      for (const role of runners) await grantRun(database, role)
+      const { wake, retentionSeconds, maxPayloadBytes, maxDepth } = resolved.log
+      await saveLogSettings(database, {
+        maxPayloadBytes,
+        maxDepth,
+        ...(wake === undefined ? {} : { wake }),
+        ...(retentionSeconds === undefined ? {} : { retentionSeconds }),
+      })
+      return result
+    },
+    transaction: (fn, transactionOptions) =>
+      database.transaction(async (tx) => {
+        const emitting = Object.create(tx, {
+          emit: { value: (first: unknown, event?: unknown) => emitThrough(tx, first, event) },
+        })
+        return fn(emitting)
+      }, transactionOptions),
+    async emit(db: unknown, first: unknown, event?: unknown): Promise<never> {
+      const queryable = toQueryable(db, database.schema)
+      await assertSameDatabase(database, queryable)
+      return (await emitThrough(queryable, first, event)) as never
+    },
+    log,
+    status: () => readStatus({ database, address: () => addressOf(address.target), logStatus: () => log.status() }),
+    doctor: () => diagnose({ database, neutralConfigHash: hashOf(resolved.schema, undefined) }),
+    start,
+    async stop() {
+      if (state === 'stopped') return
+      state = 'stopped'
+      await following.service.stop()
+      await database.close()
+      await address.release()
+    },
+    metrics: () => metrics.text(),
+    health: () => health.check(),
+    upkeep: () => runUpkeep({ database, logger, neededFrom }),
+  }
+  return instance
+}
+
+function tellEmitted(logger: Logger, requests: readonly EmitRequest[], results: readonly Emitted[]): void {
+  for (const [i, { id, position }] of results.entries()) {
+    logger.debug({ event_id: id, event_type: requests[i]!.type, position: String(position) }, 'emitted')
+  }
+}
+
+/** Nobody needs anything until subscriptions say so. */
+const MAX_POSITION = 2n ** 63n - 1n
+
+function hashOf(schema: string, definitions: EventDefinitions | undefined): string {
+  const names = definitions?.names.map((name) => [name, definitions.get(name)?.version]) ?? []
+  return createHash('sha256').update(JSON.stringify([schema, names])).digest('hex').slice(0, 16)
+}

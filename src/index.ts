@@ -1,0 +1,77 @@
+/** The front door. Grouped by stage: assembly, events, the log, the database, running. */
+export {
+  type Aftercommit,
+  createAftercommit,
+  type Emit,
+  type EmitOf,
+  type EmittingTransaction,
+  type MigrateRequest,
+} from './aftercommit.ts'
+export { AftercommitError, ERROR_CODES, type ErrorCode } from './errors.ts'
+export {
+  AftercommitEvent,
+  type Change,
+  type Changes,
+  type CloudEvent,
+  changedFrom,
+  changedTo,
+  defineEvents,
+  type EventDefinitions,
+  type EventKind,
+  type EventMetadata,
+  type EventName,
+  type EventOf,
+  ExactNumber,
+  eventSerializer,
+  fieldChanged,
+  fromCloudEvent,
+  InvalidPayloadError,
+  type MetadataInput,
+  type Payload,
+  type PayloadInput,
+  parseJson,
+  payloadAs,
+  SchemaVersionTooNewError,
+  stringifyJson,
+  toCloudEvent,
+  toWire,
+  UnknownEventError,
+  UpcastFailedError,
+} from './events/index.ts'
+export {
+  type EmitInput,
+  type Emitted,
+  type EventTrace,
+  type Holder,
+  type ListOptions,
+  type Log,
+  type LogStatus,
+  type PartitionStatus,
+  type ProcessStatus,
+  type ServerStatus,
+  type StartPoint,
+  type Status,
+  type UnblockRequest,
+  type UnblockTarget,
+  Undecodable,
+  type UpkeepReport,
+  VersionConflictError,
+} from './log/index.ts'
+export type { AftercommitOptions } from './options.ts'
+export {
+  type Finding,
+  type FindingLevel,
+  type MigrateResult,
+  OutcomeUnknownError,
+  type Queryable,
+  type TransactionOptions,
+} from './postgres/index.ts'
+export {
+  type Clock,
+  type HealthReport,
+  type Logger,
+  openTelemetry,
+  runWithCause,
+  type Telemetry,
+} from './runtime/index.ts'
+export { VERSION } from './version.ts'

@@ -1,0 +1,96 @@
+/** Puts our own words to what the append functions answer. Their SQLSTATEs begin with AC. */
+import { AftercommitError } from '../errors.ts'
+import { classify, OutcomeUnknownError, sqlstateOf } from '../postgres/index.ts'
+import type { EmitRequest } from './emit.ts'
+
+/** The stream is not where the caller thought. Load it again and decide anew. */
+export class VersionConflictError extends AftercommitError {
+  readonly aggregateType: string
+  readonly aggregateId: string
+  readonly expected: number
+  readonly found: number
+
+  constructor(aggregate: { type: string; id: string }, expected: number, found: number, cause: unknown) {
+    super(
+      'VERSION_CONFLICT',
+      `Stream ${aggregate.type}/${aggregate.id} is at version ${found}, not ${expected}, so nothing was emitted. ` +
+        'Somebody appended in between: load it again and decide anew.',
+      { cause },
+    )
+    this.aggregateType = aggregate.type
+    this.aggregateId = aggregate.id
+    this.expected = expected
+    this.found = found
+  }
+}
+
+export function explainAppendError(error: unknown, requests: readonly EmitRequest[]): unknown {
+  switch (sqlstateOf(error)) {
+    case 'AC001':
+      return conflict(error, requests)
+    case 'AC002':
+      return notAStream(error, requests)
+    case '42501':
+      return new AftercommitError(
+        'NOT_ALLOWED',
+        'This database role may not append, so nothing was emitted. Run: aftercommit migrate --grant-emit <role>',
+        { cause: error },
+      )
+    case '3F000':
+    case '42883':
+      return new AftercommitError(
+        'SCHEMA_TOO_OLD',
+        'The log is not installed in this database, so nothing was emitted. Run: aftercommit migrate',
+        { cause: error },
+      )
+  }
+  return classify(error) === 'connection' ? unknownOutcome(error, requests) : error
+}
+
+/** The message of the function names the stream and both versions; streams of one batch are told apart by it. */
+function conflict(error: unknown, requests: readonly EmitRequest[]): unknown {
+  const message = error instanceof Error ? deepestMessage(error) : ''
+  const numbers = /is at version (\d+), not (\d+)\./.exec(message)
+  const request = requests.find((one) => one.aggregate && message.includes(`Stream ${one.aggregate.type}/${one.aggregate.id} is at`))
+  if (!numbers || !request?.aggregate) return error
+  return new VersionConflictError(request.aggregate, Number(numbers[2]), Number(numbers[1]), error)
+}
+
+function deepestMessage(error: Error): string {
+  return error.cause instanceof Error ? deepestMessage(error.cause) : error.message
+}
+
+export function explainDeclareError(error: unknown, aggregateType: string): unknown {
+  if (sqlstateOf(error) !== 'AC007') return error
+  return new AftercommitError(
+    'STREAM_HAS_PLAIN_EVENTS',
+    `Aggregates of type "${aggregateType}" have plain events already, so they were not declared as streams. ` +
+      `Go on from those events with migrate({ adoptStreams: true }), or choose another type.`,
+    { cause: error },
+  )
+}
+
+function notAStream(error: unknown, requests: readonly EmitRequest[]): AftercommitError {
+  const request = requests.find((one) => one.expectedVersion !== undefined)
+  return new AftercommitError(
+    'NOT_A_STREAM',
+    `expectedVersion was given for "${request?.type}", but aggregates of type "${request?.aggregate?.type ?? '(none)'}" are ` +
+      'not kept as streams, so nothing was emitted. Declare it: defineEvents(…, { streams: [type] }), then migrate.',
+    { cause: error },
+  )
+}
+
+/** The connection was lost under way. Inside a transaction nothing is committed; by itself a statement may have been. */
+function unknownOutcome(error: unknown, requests: readonly EmitRequest[]): unknown {
+  if (error instanceof OutcomeUnknownError) return error
+  const repeatable = requests.every((request) => request.id !== undefined)
+  return new AftercommitError(
+    'OUTCOME_UNKNOWN',
+    `The connection was lost while ${requests.length === 1 ? 'an event was' : `${requests.length} events were`} being appended. ` +
+      'Inside a transaction of yours nothing was committed. Outside of one it may have been: ' +
+      (repeatable
+        ? 'the ids are yours, so emitting them again is safe.'
+        : 'emit with ids of your own where repeating must be safe.'),
+    { cause: error },
+  )
+}

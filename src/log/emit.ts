@@ -1,0 +1,169 @@
+/**
+ * From what a caller hands over to rows of the log: check, complete, write. Everything that Postgres or JSON cannot hold
+ * is refused before a statement is sent, so that the caller's transaction stays usable.
+ */
+import { AftercommitError } from '../errors.ts'
+import {
+  type Changes,
+  checkAggregate,
+  checkEventId,
+  checkEventName,
+  checkPayload,
+  checkTenant,
+  type EventDefinitions,
+  type MetadataInput,
+  metadataToStored,
+  newEventId,
+  stringifyJson,
+} from '../events/index.ts'
+import type { Queryable } from '../postgres/index.ts'
+import { currentCause } from '../runtime/index.ts'
+import { explainAppendError } from './append-error.ts'
+import { appendMany, appendOne, type PreparedEvent } from './statements.ts'
+
+export interface EmitInput<Payload = unknown> {
+  readonly aggregate?: { readonly type: string; readonly id: string } | undefined
+  readonly payload: Payload
+  /** Field → old and new value. */
+  readonly changes?: Changes | undefined
+  /** The image before, where the event tells of a change. */
+  readonly previous?: Readonly<Record<string, unknown>> | undefined
+  readonly tenant?: string | undefined
+  readonly metadata?: MetadataInput | undefined
+  /** Chosen by the caller: appending it again writes nothing and gives the first position back. */
+  readonly id?: string | undefined
+  readonly occurredAt?: Date | undefined
+  /** The version that the stream must be at; 0 for a stream that must not exist yet. */
+  readonly expectedVersion?: number | undefined
+}
+
+/** What was appended, and where. */
+export interface Emitted {
+  readonly id: string
+  readonly position: bigint
+  /** Place in its stream; null for plain events. */
+  readonly version: number | null
+}
+
+export interface EmitSettings {
+  readonly definitions: EventDefinitions | undefined
+  readonly maxPayloadBytes: number
+  readonly maxNesting: number
+  readonly maxDepth: number
+  readonly currentTraceparent: () => string | undefined
+}
+
+export interface EmitRequest extends EmitInput {
+  readonly type: string
+}
+
+export async function emitEvents(
+  db: Queryable,
+  settings: EmitSettings,
+  requests: readonly EmitRequest[],
+): Promise<Emitted[]> {
+  if (requests.length === 0) return []
+  const prepared = await prepareAll(requests, settings)
+  try {
+    const answers = prepared.length === 1 ? [await appendOne(db, prepared[0]!)] : await appendMany(db, prepared)
+    return answers.map((answer, i) => toEmitted(prepared[i]!.id, answer))
+  } catch (error) {
+    throw explainAppendError(error, requests)
+  }
+}
+
+/** Only a schema that works asynchronously is awaited: a batch of a thousand would otherwise pause a thousand times. */
+function prepareAll(requests: readonly EmitRequest[], settings: EmitSettings): PreparedEvent[] | Promise<PreparedEvent[]> {
+  const prepared = requests.map((request) => prepareEvent(request, settings))
+  return prepared.some((one) => one instanceof Promise) ? Promise.all(prepared) : (prepared as PreparedEvent[])
+}
+
+/** `position` or `position:version`. */
+function toEmitted(id: string, answer: string): Emitted {
+  const colon = answer.indexOf(':')
+  return colon < 0
+    ? { id, position: BigInt(answer), version: null }
+    : { id, position: BigInt(answer.slice(0, colon)), version: Number(answer.slice(colon + 1)) }
+}
+
+function prepareEvent(request: EmitRequest, settings: EmitSettings): PreparedEvent | Promise<PreparedEvent> {
+  const { type, aggregate, id, tenant, occurredAt, expectedVersion } = request
+  checkEventName(type)
+  if (aggregate !== undefined) checkAggregate(aggregate)
+  if (id !== undefined) checkEventId(id)
+  if (tenant !== undefined) checkTenant(tenant)
+  if (occurredAt !== undefined) checkTime(type, occurredAt)
+  if (expectedVersion !== undefined) checkVersion(type, expectedVersion)
+  const { definitions } = settings
+  if (definitions === undefined) return completeEvent(request, request.payload, 1, settings)
+  const version = definitions.get(type)?.version ?? 1
+  const payload = checkPayload(definitions, type, request.payload)
+  return payload instanceof Promise
+    ? payload.then((output) => completeEvent(request, output, version, settings))
+    : completeEvent(request, payload, version, settings)
+}
+
+function completeEvent(request: EmitRequest, payload: unknown, schemaVersion: number, settings: EmitSettings): PreparedEvent {
+  const { type, aggregate, occurredAt } = request
+  const id = request.id ?? newEventId()
+  const limits = { maxBytes: settings.maxPayloadBytes, maxDepth: settings.maxNesting }
+  return {
+    id,
+    type,
+    aggregateType: aggregate?.type ?? null,
+    aggregateId: aggregate?.id ?? null,
+    payload: stringifyJson(payload ?? null, { ...limits, name: 'payload' }),
+    metadata: stringifyJson(completeMetadata(request, id, schemaVersion, settings), { ...limits, name: 'metadata' }),
+    occurredAt: occurredAt?.toISOString() ?? null,
+    extra: extraOf(request, limits),
+  }
+}
+
+/** What the caller gives wins; the rest follows from the event being handled, or begins a new chain. */
+function completeMetadata(request: EmitRequest, eventId: string, schemaVersion: number, settings: EmitSettings) {
+  const cause = currentCause()
+  const depth = Math.max(cause === undefined ? 0 : cause.depth + 1, Number(request.metadata?.depth ?? 0))
+  if (depth > settings.maxDepth) {
+    throw new AftercommitError(
+      'TOO_DEEP',
+      `"${request.type}" would be event number ${depth} in a chain of causes, more than ${settings.maxDepth}, so nothing ` +
+        'was emitted. An event probably causes itself: look at its causation chain, or raise `log.maxDepth`.',
+    )
+  }
+  return metadataToStored({
+    userId: cause?.userId ?? null,
+    traceparent: settings.currentTraceparent() ?? cause?.traceparent ?? null,
+    ...request.metadata,
+    correlationId: request.metadata?.correlationId ?? cause?.correlationId ?? eventId,
+    causationId: request.metadata?.causationId ?? cause?.causationId ?? null,
+    schemaVersion,
+    depth,
+  })
+}
+
+function extraOf(request: EmitRequest, limits: { maxBytes: number; maxDepth: number }): string | null {
+  const tenant = request.tenant ?? currentCause()?.tenant
+  const { changes, previous, id, expectedVersion } = request
+  const none = tenant ?? changes ?? previous ?? id ?? expectedVersion
+  if (none === undefined) return null
+  const extra: Record<string, unknown> = {}
+  if (tenant !== undefined) extra.tenant = tenant
+  if (changes !== undefined) extra.changes = changes
+  if (previous !== undefined) extra.previous = previous
+  if (id !== undefined) extra.chosen = true
+  if (expectedVersion !== undefined) extra.expected = expectedVersion
+  return stringifyJson(extra, { maxBytes: limits.maxBytes * 2, maxDepth: limits.maxDepth + 2, name: 'event' })
+}
+
+function checkTime(type: string, time: Date): void {
+  if (time instanceof Date && Number.isFinite(time.getTime())) return
+  throw new AftercommitError('BAD_EVENT', `occurredAt of "${type}" is not a valid Date, so nothing was emitted.`)
+}
+
+function checkVersion(type: string, version: number): void {
+  if (Number.isSafeInteger(version) && version >= 0) return
+  throw new AftercommitError(
+    'BAD_EVENT',
+    `expectedVersion of "${type}" must be a whole number from 0 (no event yet) up, so nothing was emitted.`,
+  )
+}

@@ -1,0 +1,59 @@
+/**
+ * What follows the log in this process: one tailer, one LISTEN connection, one round of upkeep. Started by `start()` or
+ * by the first reader, never by emitting alone.
+ */
+import { createListener, type Database } from '../postgres/index.ts'
+import { type Clock, createGroup, createLoop, type Health, type Logger, type Registry, type Service } from '../runtime/index.ts'
+import { Tailer } from './tailer.ts'
+import { runUpkeep } from './upkeep.ts'
+import type { ProcessInfo } from './wake-statements.ts'
+
+export interface FollowingOptions {
+  readonly database: Database
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly metrics: Registry
+  readonly health: Health
+  readonly info: ProcessInfo
+  readonly neededFrom: () => Promise<bigint>
+}
+
+export interface Following {
+  readonly tailer: Tailer
+  readonly service: Service
+  /** Why notifications cannot be heard, if so. */
+  bell(): { mode: string; reason: string | undefined }
+}
+
+const UPKEEP_MS = 60_000
+
+export function createFollowing(options: FollowingOptions): Following {
+  const { database, clock, logger, metrics, health, info, neededFrom } = options
+  const tailer = new Tailer({ database, clock, logger, metrics, health, info, canHear: () => listener.mode === 'listening' })
+  const listener = createListener({
+    db: database,
+    processId: info.process,
+    onNotify: () => tailer.ring(),
+    onReconnect: () => tailer.bellWasLost(),
+    metrics,
+    health,
+  })
+  const upkeep = createLoop({
+    name: 'log upkeep',
+    clock,
+    logger,
+    metrics,
+    health,
+    async run({ wait }) {
+      for (;;) {
+        await wait(UPKEEP_MS * (0.75 + Math.random() / 2))
+        await runUpkeep({ database, logger, neededFrom })
+      }
+    },
+  })
+  return {
+    tailer,
+    service: createGroup({ name: 'log', services: [listener, tailer, upkeep], logger }),
+    bell: () => ({ mode: listener.mode, reason: listener.reason }),
+  }
+}

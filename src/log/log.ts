@@ -1,0 +1,212 @@
+/**
+ * Reading the log: what is final, in order, from any point, and on as it grows. Nothing here connects until it is used;
+ * following the log starts the one tailer of the process.
+ */
+import { AftercommitError } from '../errors.ts'
+import { AftercommitEvent, compilePatterns, type EventDefinitions, type EventOf, patternsToSql, upcast } from '../events/index.ts'
+import type { Database } from '../postgres/index.ts'
+import { traceEvents, type EventTrace } from './causes.ts'
+import { type AnyEvent, toEvent } from './event-row.ts'
+import { checkLog, describeHolders, epochBegan, findLogObjects, type Holder, observe } from './frontier-statements.ts'
+import { findStart, type StartPoint } from './start-point.ts'
+import { type EventFilter, selectEvent, selectEvents } from './statements.ts'
+import type { Tailer } from './tailer.ts'
+import { type UnblockRequest, type UnblockTarget, unblock } from './unblock.ts'
+
+export interface ReadOptions<Patterns extends readonly string[] = readonly string[]> {
+  /** Where to begin: above a position, at a time, or at the oldest event kept. */
+  readonly from?: StartPoint | undefined
+  readonly on?: Patterns | undefined
+  readonly tenant?: string | undefined
+  /** At most this many; 100 unless told. */
+  readonly limit?: number | undefined
+}
+
+export interface StreamOptions {
+  readonly fromVersion?: number | undefined
+  readonly toVersion?: number | undefined
+  readonly limit?: number | undefined
+}
+
+export interface TailOptions<Patterns extends readonly string[] = readonly string[]> {
+  /** `'head'` (what becomes final from now on) unless told. */
+  readonly from?: StartPoint | undefined
+  readonly on?: Patterns | undefined
+  readonly tenant?: string | undefined
+  readonly signal?: AbortSignal | undefined
+}
+
+export interface ListOptions {
+  readonly on?: readonly string[] | undefined
+  readonly aggregate?: { readonly type: string; readonly id: string } | undefined
+  readonly correlationId?: string | undefined
+  readonly tenant?: string | undefined
+  readonly since?: Date | undefined
+  /** At most this many; 20 unless told. */
+  readonly limit?: number | undefined
+}
+
+export interface LogStatus {
+  readonly epoch: number
+  /** The highest visible position. */
+  readonly head: bigint
+  /** Everything at or below is final. */
+  readonly frontier: bigint
+  /** Open transactions that have taken a position, oldest first. */
+  readonly holders: readonly Holder[]
+  readonly wake: 'doorbell' | 'poll'
+  readonly problem: string | null
+}
+
+export interface Log<D extends EventDefinitions = EventDefinitions> {
+  /** Final events in position order. */
+  read<const P extends readonly string[]>(options?: ReadOptions<P>): Promise<EventOf<D, P>[]>
+  /** Every event from a point on, then every new one as it becomes final: in order, each once. Ends with the signal. */
+  tail<const P extends readonly string[]>(options?: TailOptions<P>): AsyncIterableIterator<EventOf<D, P>>
+  /** What is committed, newest first: for people who look. The newest may not be final yet. */
+  list(options?: ListOptions): Promise<AnyEvent[]>
+  get(id: string): Promise<AnyEvent | undefined>
+  /** The events of one aggregate, oldest first. */
+  stream(aggregate: { type: string; id: string }, options?: StreamOptions): Promise<AnyEvent[]>
+  /** The newest event of one aggregate. */
+  last(aggregate: { type: string; id: string }): Promise<AnyEvent | undefined>
+  /** Everything that follows from one request or job. */
+  correlated(correlationId: string, options?: { limit?: number }): Promise<AnyEvent[]>
+  /** What led to an event and what it led to. */
+  trace(id: string): Promise<EventTrace>
+  status(): Promise<LogStatus>
+  /** Ends one of the holders that `status()` names, audited. No position is ever skipped. */
+  unblock(target: UnblockTarget, request: UnblockRequest): Promise<Holder>
+}
+
+export interface LogOptions {
+  readonly database: Database
+  readonly definitions: EventDefinitions | undefined
+  readonly tailer: Tailer
+  /** Starts the tailer if nobody has. */
+  readonly ensureTailer: () => Promise<void>
+  readonly wake: () => Promise<'doorbell' | 'poll'>
+}
+
+const PAGE = 500
+
+export function createLog<D extends EventDefinitions>(options: LogOptions): Log<D> {
+  const { database, tailer } = options
+  const lift = (event: AnyEvent) => liftEvent(options.definitions, event)
+  const select = async (filter: EventFilter) => (await selectEvents(database, filter)).map((row) => lift(toEvent(row)))
+
+  const log = {
+    async read({ from = 'start', on, tenant, limit = 100 }: ReadOptions = {}): Promise<AnyEvent[]> {
+      const upTo = await settledPosition(database)
+      const start = await findStart(database, from, upTo)
+      return select({
+        after: start.after,
+        upTo,
+        since: start.since,
+        type: on && patternsToSql(on),
+        tenant,
+        limit: checkLimit(limit),
+      })
+    },
+    tail: (tailOptions: TailOptions = {}) => follow(options, lift, tailOptions),
+    async list({ on, aggregate, correlationId, tenant, since, limit = 20 }: ListOptions = {}): Promise<AnyEvent[]> {
+      const start = since && (await findStart(database, since, await settledPosition(database)))
+      const type = on && patternsToSql(on)
+      return select({ ...start, type, aggregate, correlationId, tenant, limit: checkLimit(limit), newestFirst: true })
+    },
+    async get(id: string) {
+      const row = await selectEvent(database, id)
+      return row && lift(toEvent(row))
+    },
+    stream: (aggregate: { type: string; id: string }, { fromVersion, toVersion, limit = 1_000 }: StreamOptions = {}) =>
+      select({ aggregate, fromVersion, toVersion, limit: checkLimit(limit) }),
+    last: async (aggregate: { type: string; id: string }) =>
+      (await select({ aggregate, limit: 1, newestFirst: true }))[0],
+    correlated: (correlationId: string, { limit = 1_000 }: { limit?: number } = {}) =>
+      select({ correlationId, limit: checkLimit(limit) }),
+    trace: (id: string) => traceEvents(database, id),
+    async status(): Promise<LogStatus> {
+      const check = await checkLog(database)
+      const running = tailer.epoch === check.epoch
+      const [holders, wake, settled] = await Promise.all([
+        describeHolders(database),
+        options.wake(),
+        running ? tailer.frontier : settledPosition(database),
+      ])
+      const frontier = settled > check.frontier ? settled : check.frontier
+      return { epoch: check.epoch, head: check.head, frontier, holders, wake, problem: check.problem }
+    },
+    unblock: (target: UnblockTarget, request: UnblockRequest) => unblock(database, target, request),
+  }
+  return log as unknown as Log<D>
+}
+
+/** How far the log is final now, without a tailer: the head when nobody is appending, else the published frontier. */
+export async function settledPosition(database: Database): Promise<bigint> {
+  const { frontier } = await checkLog(database)
+  const seen = await observe(database, await findLogObjects(database))
+  return seen.holders.length === 0 && seen.head > frontier ? seen.head : frontier
+}
+
+async function* follow(
+  { database, tailer, ensureTailer }: LogOptions,
+  lift: (event: AnyEvent) => AnyEvent,
+  { from = 'head', on, tenant, signal = NEVER }: TailOptions,
+): AsyncGenerator<AnyEvent, void, void> {
+  const matches = on === undefined ? () => true : compilePatterns(on)
+  await ensureTailer()
+  const start = await findStart(database, from, tailer.frontier)
+  let position = start.after
+  let epoch = tailer.epoch
+  while (!signal.aborted && tailer.state !== 'stopped') {
+    if (tailer.epoch !== epoch) epoch = await enterEpoch(database, tailer, position)
+    const page = await tailer.read(position, PAGE)
+    for (const event of page.events) {
+      if (signal.aborted) return
+      position = event.position
+      const late = start.since !== undefined && event.recordedAt < start.since
+      if (!late && matches(event.type) && (tenant === undefined || event.tenant === tenant)) yield lift(event)
+    }
+    if (page.upTo > position) position = page.upTo
+    if (tailer.frontier <= position) await tailer.waitBeyond(position, signal)
+  }
+}
+
+/** A reader may go on into a new epoch only from a place that both histories share. */
+async function enterEpoch(database: Database, tailer: Tailer, position: bigint): Promise<number> {
+  await tailer.started
+  const epoch = tailer.epoch
+  const began = await epochBegan(database, epoch)
+  if (epoch === 0 || began === undefined || position <= began) return epoch
+  throw new AftercommitError(
+    'HISTORY_FORKED',
+    `The log began epoch ${epoch} after position ${began}, but this reader had come to ${position}: what it has read above ` +
+      'is no longer part of history. Start again from that position and undo what followed from the rest.',
+  )
+}
+
+/** The newest form of the payload; position, id and the rest stay. */
+function liftEvent(definitions: EventDefinitions | undefined, event: AnyEvent): AnyEvent {
+  if (definitions === undefined) return event
+  const stored = { id: event.id, type: event.type, payload: event.payload, schemaVersion: event.metadata.schemaVersion }
+  const lifted = upcast(definitions, stored)
+  if (lifted === stored) return event
+  return new AftercommitEvent({
+    ...fieldsOf(event),
+    type: lifted.type,
+    payload: lifted.payload,
+    metadata: { ...event.metadata, schemaVersion: lifted.schemaVersion },
+  })
+}
+
+function fieldsOf(event: AnyEvent) {
+  const { id, position, aggregateType, aggregateId, version, tenant, occurredAt, recordedAt, changes, previous } = event
+  return { id, position, aggregateType, aggregateId, version, tenant, occurredAt, recordedAt, changes, previous }
+}
+
+function checkLimit(limit: number): number {
+  if (Number.isSafeInteger(limit) && limit >= 1 && limit <= 10_000) return limit
+  throw new AftercommitError('BAD_OPTION', 'limit must be a whole number from 1 to 10000. Read page by page for more.')
+}
+
+const NEVER = new AbortController().signal

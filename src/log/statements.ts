@@ -1,0 +1,168 @@
+/**
+ * Every statement that writes or reads the log for its users. Readers that follow the log live in frontier-statements.ts;
+ * upkeep in upkeep-statements.ts. Parameters are text and cast here, because anybody's client may send them.
+ */
+import type { Queryable } from '../postgres/index.ts'
+import { explainDeclareError } from './append-error.ts'
+import { type EventRow, eventColumns } from './event-row.ts'
+
+/** One event, ready for the database: every part is text. */
+export interface PreparedEvent {
+  readonly id: string
+  readonly type: string
+  readonly aggregateType: string | null
+  readonly aggregateId: string | null
+  readonly payload: string
+  readonly metadata: string
+  /** ISO text; null takes the database clock. */
+  readonly occurredAt: string | null
+  /** JSON text of what is seldom given: tenant, changes, previous, chosen, expected. */
+  readonly extra: string | null
+}
+
+/** Appends one event. The answer is `position` or `position:version`. */
+export async function appendOne(db: Queryable, event: PreparedEvent): Promise<string> {
+  const short = event.extra === null && event.occurredAt === null
+  const { rows } = await db.query<{ appended: string }>(
+    short
+      ? `select ${db.schema}.append($1::text, $2::text, $3::text, $4::text, ($5::text)::jsonb, ($6::text)::jsonb) as appended`
+      : `select ${db.schema}.append($1::text, $2::text, $3::text, $4::text, ($5::text)::jsonb, ($6::text)::jsonb,
+           ($7::text)::timestamptz, ($8::text)::jsonb) as appended`,
+    short
+      ? [event.id, event.type, event.aggregateType, event.aggregateId, event.payload, event.metadata]
+      : [
+          event.id,
+          event.type,
+          event.aggregateType,
+          event.aggregateId,
+          event.payload,
+          event.metadata,
+          event.occurredAt,
+          event.extra,
+        ],
+  )
+  return rows[0]!.appended
+}
+
+/** Appends many in one statement; answers in the order given. A column nobody uses travels as null. */
+export async function appendMany(db: Queryable, events: readonly PreparedEvent[]): Promise<string[]> {
+  const column = (pick: (event: PreparedEvent) => string | null) =>
+    events.every((event) => pick(event) === null) ? null : toArrayLiteral(events, pick)
+  const { rows } = await db.query<{ appended: string }>(
+    `select ${db.schema}.append_many(($1::text)::text[], ($2::text)::text[], ($3::text)::text[], ($4::text)::text[],
+       ($5::text)::text[], ($6::text)::text[], ($7::text)::timestamptz[], ($8::text)::jsonb[]) as appended`,
+    [
+      column((event) => event.id),
+      column((event) => event.type),
+      column((event) => event.aggregateType),
+      column((event) => event.aggregateId),
+      column((event) => event.payload),
+      column((event) => event.metadata),
+      column((event) => event.occurredAt),
+      column((event) => event.extra),
+    ],
+  )
+  return rows.map((row) => row.appended)
+}
+
+/** A Postgres array literal: client libraries disagree on arrays, text they all send alike. */
+function toArrayLiteral(events: readonly PreparedEvent[], pick: (event: PreparedEvent) => string | null): string {
+  let literal = '{'
+  for (let i = 0; i < events.length; i++) {
+    if (i > 0) literal += ','
+    const value = pick(events[i]!)
+    literal += value === null ? 'NULL' : `"${NEEDS_ESCAPE.test(value) ? value.replace(ESCAPED, '\\$&') : value}"`
+  }
+  return `${literal}}`
+}
+
+const NEEDS_ESCAPE = /["\\]/
+const ESCAPED = /["\\]/g
+
+export interface EventFilter {
+  readonly after?: bigint | undefined
+  readonly upTo?: bigint | undefined
+  /** A POSIX regular expression over the type. */
+  readonly type?: string | undefined
+  readonly tenant?: string | undefined
+  readonly aggregate?: { readonly type: string; readonly id: string } | undefined
+  readonly fromVersion?: number | undefined
+  readonly toVersion?: number | undefined
+  readonly correlationId?: string | undefined
+  readonly causationId?: string | undefined
+  readonly since?: Date | undefined
+  readonly limit: number
+  readonly newestFirst?: boolean | undefined
+}
+
+/** Reads events that are visible now, in position order. Whether they are final is the caller's question. */
+export async function selectEvents(db: Queryable, filter: EventFilter): Promise<EventRow[]> {
+  const values: (string | number)[] = []
+  const where: string[] = []
+  const add = (condition: (parameter: string) => string, value: string | number | undefined) => {
+    if (value === undefined) return
+    values.push(value)
+    where.push(condition(`($${values.length}::text)`))
+  }
+  add((p) => `position > ${p}::bigint`, filter.after?.toString())
+  add((p) => `position <= ${p}::bigint`, filter.upTo?.toString())
+  add((p) => `type ~ ${p}`, filter.type)
+  add((p) => `tenant = ${p}`, filter.tenant)
+  add((p) => `aggregate_type = ${p}`, filter.aggregate?.type)
+  add((p) => `aggregate_id = ${p}`, filter.aggregate?.id)
+  add((p) => `version >= ${p}::bigint`, filter.fromVersion?.toString())
+  add((p) => `version <= ${p}::bigint`, filter.toVersion?.toString())
+  add((p) => `metadata ->> 'correlation_id' = ${p}`, filter.correlationId)
+  add((p) => `metadata ->> 'causation_id' = ${p}`, filter.causationId)
+  add((p) => `recorded_at >= ${p}::timestamptz`, filter.since?.toISOString())
+  const { rows } = await db.query<EventRow>(
+    `select ${eventColumns}
+       from ${db.schema}.events
+      ${where.length > 0 ? `where ${where.join(' and ')}` : ''}
+      order by position ${filter.newestFirst ? 'desc' : ''}
+      limit ${Math.trunc(filter.limit)}`,
+    values.map(String),
+  )
+  return rows
+}
+
+export async function selectEvent(db: Queryable, id: string): Promise<EventRow | undefined> {
+  const { rows } = await db.query<EventRow>(
+    `select ${eventColumns}
+       from ${db.schema}.events
+      where id = $1::text
+      order by position
+      limit 1`,
+    [id],
+  )
+  return rows[0]
+}
+
+/** The first event at or above a position: one probe of a search by time. */
+export async function selectFirstFrom(
+  db: Queryable,
+  position: bigint,
+): Promise<{ position: bigint; recordedAt: number } | undefined> {
+  const { rows } = await db.query<{ pos: string; recorded: number }>(
+    `select position::text as pos, (extract(epoch from recorded_at) * 1000)::float8 as recorded
+       from ${db.schema}.events
+      where position >= ($1::text)::bigint
+      order by position
+      limit 1`,
+    [position.toString()],
+  )
+  const row = rows[0]
+  return row && { position: BigInt(row.pos), recordedAt: Number(row.recorded) }
+}
+
+export async function declareStream(db: Queryable, aggregateType: string, adopt: boolean): Promise<boolean> {
+  try {
+    const { rows } = await db.query<{ declared: boolean }>(
+      `select ${db.schema}.declare_stream($1::text, $2::boolean) as declared`,
+      [aggregateType, adopt],
+    )
+    return rows[0]!.declared
+  } catch (error) {
+    throw explainDeclareError(error, aggregateType)
+  }
+}

@@ -1,0 +1,418 @@
+/**
+ * The one reader of new events in a process, whatever the number of subscriptions. It reads forward, decides how far the
+ * log is final, keeps the newest events at hand and tells those who wait. Its states, failures first:
+ *
+ *   the database is away     the loop is restarted with a growing delay; nothing is forgotten but what it waited for
+ *   history has forked       a new epoch: it goes back to where both histories agree, and readers beyond are told
+ *   the log is unsafe        (sequence cache, standby) it reads nothing and says why in health, until that is over
+ *   at a hole                it observes and reads in one round trip, every few milliseconds, until the hole is settled
+ *   polling, arming, armed   see rhythm.ts
+ */
+import type { Database } from '../postgres/index.ts'
+import { type Clock, createLoop, type Health, type Logger, type Loop, type LoopContext, type Registry, type Service, type ServiceState } from '../runtime/index.ts'
+import { type AnyEvent, type EventRow, rowSize, toEvent } from './event-row.ts'
+import { createFrontier, deliverable } from './frontier.ts'
+import {
+  checkLog,
+  findLogObjects,
+  type LogObjects,
+  observe,
+  publishFrontier,
+  readPastHole,
+  readRows,
+} from './frontier-statements.ts'
+import { nextPageSize } from './page-size.ts'
+import { createRecentEvents } from './recent-events.ts'
+import { createRhythm, type RhythmState } from './rhythm.ts'
+import { selectEvents } from './statements.ts'
+import {
+  beatHeart,
+  MARK_SECONDS,
+  type ProcessInfo,
+  registerProcess,
+  removeIdleMark,
+  removeProcess,
+  writeIdleMark,
+} from './wake-statements.ts'
+
+export interface TailerOptions {
+  readonly database: Database
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly metrics: Registry
+  readonly health: Health
+  readonly info: ProcessInfo
+  /** Whether notifications can be heard now. */
+  readonly canHear: () => boolean
+}
+
+export interface Page {
+  readonly events: AnyEvent[]
+  /** Everything up to here is in this page or was before it. */
+  readonly upTo: bigint
+}
+
+export interface PageFilter {
+  /** A POSIX regular expression over the type. */
+  readonly type?: string | undefined
+  readonly tenant?: string | undefined
+  readonly span?: bigint | undefined
+}
+
+export interface TailerStatus {
+  readonly epoch: number
+  readonly frontier: bigint
+  readonly state: RhythmState
+  /** For how long a hole has kept the frontier from moving. */
+  readonly blockedForMs: number
+  /** Reads that found something although nobody had rung: lost bells show here. */
+  readonly foundByFallback: number
+}
+
+const HEARTBEAT_MS = 10_000
+const CHECK_MS = 30_000
+const PUBLISH_MS = 1_000
+
+export class Tailer implements Service {
+  readonly name = 'tailer'
+  readonly #options: TailerOptions
+  readonly #loop: Loop
+  readonly #frontier = createFrontier(0n)
+  readonly #recent = createRecentEvents(0n)
+  readonly #rhythm = createRhythm()
+  readonly #waiting = new Set<() => void>()
+  readonly #started: { promise: Promise<void>; resolve: () => void }
+  readonly #holes
+  #objects: LogObjects = { sequence: '0', database: '0' }
+  #epoch = 0
+  /** Everything at or below was read or skipped for good. */
+  #at = 0n
+  #witness = 0n
+  #published = 0n
+  #hole = false
+  #blockedSince: number | undefined
+  #pageSize = 1_000
+  #wake: 'doorbell' | 'poll' = 'doorbell'
+  #queueFull = false
+  #marked = false
+  /** Appenders that may not have seen our mark. */
+  #unseeing = new Set<string>()
+  #dueHeartbeat = 0
+  #dueCheck = 0
+  #duePublish = 0
+  #renewedAt = 0
+  #rungSinceRead = false
+  #foundByFallback = 0
+
+  constructor(options: TailerOptions) {
+    this.#options = options
+    this.#started = withResolvers()
+    this.#holes = options.metrics.counter({
+      name: 'aftercommit_log_holes_total',
+      help: 'Positions that were passed because their transaction rolled back.',
+    })
+    options.metrics
+      .gauge({
+        name: 'aftercommit_frontier_age_seconds',
+        help: 'For how long an open appender has kept the log from becoming final; 0 when nobody does.',
+      })
+      .collect(() => this.status().blockedForMs / 1_000)
+    this.#loop = createLoop({
+      name: 'tailer',
+      clock: options.clock,
+      logger: options.logger,
+      metrics: options.metrics,
+      health: options.health,
+      run: (context) => this.#run(context),
+    })
+  }
+
+  get state(): ServiceState {
+    return this.#loop.state
+  }
+
+  start(): Promise<void> {
+    return this.#loop.start()
+  }
+
+  async stop(): Promise<void> {
+    await this.#loop.stop()
+    this.#tellWaiting()
+    if (this.#epoch === 0) return
+    const { control } = this.#options.database
+    // A goodbye, not a duty: the mark lapses and the frontier is found again without it.
+    await Promise.all([this.#publish(), removeProcess(control, this.#options.info.process)]).catch(() => {})
+    this.#epoch = 0
+  }
+
+  /** Resolves once the tailer knows where the log stands. */
+  get started(): Promise<void> {
+    return this.#started.promise
+  }
+
+  get epoch(): number {
+    return this.#epoch
+  }
+
+  /** How far readers may read: all of it is final. */
+  get frontier(): bigint {
+    return this.#at
+  }
+
+  status(): TailerStatus {
+    return {
+      epoch: this.#epoch,
+      frontier: this.#at,
+      state: this.#rhythm.state,
+      blockedForMs: this.#blockedSince === undefined ? 0 : this.#options.clock.monotonic() - this.#blockedSince,
+      foundByFallback: this.#foundByFallback,
+    }
+  }
+
+  /** A notification came. */
+  ring(): void {
+    this.#rungSinceRead = true
+    this.#rhythm.rang(this.#options.clock.monotonic())
+    this.#loop.wake()
+  }
+
+  /** Notifications may have been missed: read now, and arm anew. */
+  bellWasLost(): void {
+    this.#marked = false
+    this.#rhythm.disarmed(this.#options.clock.monotonic())
+    this.#loop.wake()
+  }
+
+  /** Resolves when something above `after` is final, or the tailer stops. */
+  async waitBeyond(after: bigint, signal: AbortSignal): Promise<void> {
+    if (this.#at > after || signal.aborted) return
+    await new Promise<void>((resolve) => {
+      const end = () => {
+        this.#waiting.delete(end)
+        signal.removeEventListener('abort', end)
+        resolve()
+      }
+      this.#waiting.add(end)
+      signal.addEventListener('abort', end, { once: true })
+    })
+  }
+
+  /**
+   * Final events above a position, in order: from memory when they are recent, else a page from the database. A page of
+   * the database holds only what the filter lets through and covers at most `span` positions; memory is not filtered.
+   */
+  async read(after: bigint, limit: number, filter: PageFilter = {}): Promise<Page> {
+    const recent = this.#recent.read(after, limit)
+    if (recent) {
+      return { events: recent, upTo: recent.length < limit ? maxOf(this.#at, after) : recent.at(-1)!.position }
+    }
+    const { span, ...wanted } = filter
+    const upTo = span === undefined ? this.#at : minOf(this.#at, after + span)
+    const rows = await selectEvents(this.#options.database, { ...wanted, after, upTo, limit })
+    const events = rows.map(toEvent)
+    return { events, upTo: rows.length < limit ? maxOf(upTo, after) : events.at(-1)!.position }
+  }
+
+  async #run(context: LoopContext): Promise<void> {
+    await this.#begin(context)
+    for (;;) {
+      context.signal.throwIfAborted()
+      const found = await this.#readOnce()
+      context.beat()
+      if (found.more) continue
+      await this.#housekeeping(context)
+      const now = this.#options.clock.monotonic()
+      const { waitMs, change } = this.#rhythm.next(this.#mayArm(), now)
+      if (change === 'arm') await this.#arm()
+      else if (change === 'disarm') await this.#disarm()
+      else if (this.#rhythm.state === 'arming' && (await this.#everybodySawTheMark())) {
+        await this.#readOnce()
+        this.#rhythm.armed()
+      } else await context.wait(waitMs)
+    }
+  }
+
+  /** Finds out where the log stands; after a lost connection, again. */
+  async #begin(context: LoopContext): Promise<void> {
+    const { control } = this.#options.database
+    this.#frontier.forget()
+    this.#rhythm.disarmed(this.#options.clock.monotonic())
+    this.#marked = false
+    this.#objects = await findLogObjects(control)
+    await this.#check(context)
+    await registerProcess(control, this.#options.info)
+    const { logger } = this.#options
+    logger.info({ epoch: this.#epoch, position: String(this.#at) }, 'tailer started')
+    this.#started.resolve()
+  }
+
+  /** One read, past a hole if there was one. `more`: read again at once. */
+  async #readOnce(): Promise<{ more: boolean }> {
+    const { database, clock } = this.#options
+    const rung = this.#rungSinceRead
+    this.#rungSinceRead = false
+    const asked = this.#pageSize
+    let rows: EventRow[]
+    if (this.#hole) {
+      const past = await readPastHole(database.control, this.#objects, this.#at, this.#pageSize)
+      this.#frontier.observe(past.observation, clock.monotonic())
+      rows = past.rows
+    } else {
+      rows = await readRows(database.control, this.#at, this.#pageSize)
+    }
+    const taken = this.#take(rows)
+    if (taken > 0 && this.#rhythm.state === 'armed' && !rung && !this.#hole) this.#foundByFallback++
+    const undelivered = rows.length - taken
+    const foundHole = undelivered > 0
+    // A hole that was just found is looked at once more right away: most often its owner has long rolled back.
+    const more = (taken > 0 && rows.length === asked) || (foundHole && !this.#hole)
+    this.#hole = foundHole
+    // What lies behind a hole is read again and again while it is open, so not much of it.
+    if (taken === 0 && foundHole) this.#pageSize = 100
+    this.#blockedSince = foundHole ? (this.#blockedSince ?? clock.monotonic()) : undefined
+    this.#rhythm.read({ found: taken > 0, blocked: foundHole }, clock.monotonic())
+    return { more }
+  }
+
+  /** Takes in what is final, and tells those who wait for it. */
+  #take(rows: readonly EventRow[]): number {
+    const positions = rows.map((row) => BigInt(row.pos))
+    const { count, last } = deliverable(positions, this.#at, this.#frontier.position)
+    let size = 0
+    for (let i = 0; i < count; i++) {
+      const weight = rowSize(rows[i]!)
+      size += weight
+      this.#recent.push(toEvent(rows[i]!), weight)
+    }
+    const exhausted = count === rows.length && rows.length < this.#pageSize
+    const reached = exhausted || count < rows.length ? maxOf(last, this.#frontier.position) : last
+    this.#pageSize = nextPageSize(count, size)
+    if (reached === this.#at) return count
+    this.#holes.inc(Number(reached - this.#at) - count)
+    this.#at = reached
+    if (count > 0) this.#witness = positions[count - 1]!
+    this.#frontier.reachedWithoutHole(reached)
+    this.#blockedSince = undefined
+    this.#tellWaiting()
+    return count
+  }
+
+  async #housekeeping(context: LoopContext): Promise<void> {
+    const now = this.#options.clock.monotonic()
+    if (this.#at > this.#published && now >= this.#duePublish) {
+      this.#duePublish = now + PUBLISH_MS
+      await this.#publish()
+    }
+    // A process that was paused for longer than its mark counts is no longer armed.
+    if (this.#rhythm.state !== 'polling' && now - this.#renewedAt > (MARK_SECONDS - 5) * 1_000) this.bellWasLost()
+    if (now >= this.#dueHeartbeat) await this.#beat()
+    if (now >= this.#dueCheck) await this.#check(context)
+  }
+
+  async #beat(): Promise<void> {
+    const { database, clock, info } = this.#options
+    const armed = this.#rhythm.state !== 'polling'
+    const beat = await beatHeart(database.control, info.process, armed)
+    this.#dueHeartbeat = clock.monotonic() + HEARTBEAT_MS
+    this.#renewedAt = clock.monotonic()
+    this.#wake = beat.wake
+    if (beat.queueUsage >= 0.5 && !this.#queueFull) {
+      this.#options.logger.warn(
+        { usage: beat.queueUsage },
+        'the notification queue of the server is more than half full, so nobody rings; find the session that listens and stays in a transaction',
+      )
+    }
+    this.#queueFull = beat.queueUsage >= 0.5
+    if (!beat.registered) await registerProcess(database.control, info)
+    if (armed && !beat.marked) this.bellWasLost()
+  }
+
+  /** Has history forked, and may the log be read at all? */
+  async #check(context: LoopContext): Promise<void> {
+    const { database, clock, logger, health } = this.#options
+    for (;;) {
+      const check = await checkLog(database.control)
+      this.#dueCheck = clock.monotonic() + CHECK_MS
+      if (check.epoch !== this.#epoch) await this.#enterEpoch(check.epoch, check.frontier, check.began)
+      if (check.problem === null) break
+      health.report({ name: 'log', live: true, ready: false, reason: check.problem })
+      logger.error({ code: 'LOG_UNSAFE' }, check.problem)
+      await context.wait(5_000)
+    }
+    health.report({ name: 'log', live: true, ready: true })
+  }
+
+  async #enterEpoch(epoch: number, frontier: bigint, began: string | null): Promise<void> {
+    const { database, logger, clock } = this.#options
+    const first = this.#epoch === 0
+    if (!first) logger.error({ epoch, position: String(frontier) }, `a new epoch of the log began: ${began ?? 'history has forked'}`)
+    this.#epoch = epoch
+    this.#published = frontier
+    this.#frontier.restart(first ? frontier : minOf(frontier, this.#at))
+    if (first) {
+      // Old holes are behind the published frontier; what lies between it and the head is most often settled at once.
+      const seen = await observe(database.control, this.#objects)
+      this.#frontier.observe(seen, clock.monotonic())
+    }
+    this.#at = this.#frontier.position
+    this.#recent.restart(this.#at)
+    this.#hole = false
+    this.#tellWaiting()
+  }
+
+  #mayArm(): boolean {
+    return this.#wake === 'doorbell' && !this.#queueFull && this.#options.canHear()
+  }
+
+  async #arm(): Promise<void> {
+    const { database, clock, info } = this.#options
+    await writeIdleMark(database.control, info.process)
+    this.#marked = true
+    this.#renewedAt = clock.monotonic()
+    // Whoever holds a number now may have looked for marks before ours was there.
+    this.#unseeing = new Set((await observe(database.control, this.#objects)).holders)
+    this.#rhythm.arming()
+  }
+
+  async #everybodySawTheMark(): Promise<boolean> {
+    if (this.#unseeing.size > 0) {
+      const present = new Set((await observe(this.#options.database.control, this.#objects)).holders)
+      for (const holder of this.#unseeing) if (!present.has(holder)) this.#unseeing.delete(holder)
+    }
+    return this.#unseeing.size === 0
+  }
+
+  async #disarm(): Promise<void> {
+    this.#rhythm.disarmed(this.#options.clock.monotonic())
+    if (!this.#marked) return
+    this.#marked = false
+    await removeIdleMark(this.#options.database.control, this.#options.info.process)
+  }
+
+  async #publish(): Promise<void> {
+    const position = this.#at
+    await publishFrontier(this.#options.database.control, this.#epoch, position, this.#witness)
+    this.#published = position
+  }
+
+  #tellWaiting(): void {
+    for (const end of [...this.#waiting]) end()
+  }
+}
+
+function maxOf(a: bigint, b: bigint): bigint {
+  return a > b ? a : b
+}
+
+function minOf(a: bigint, b: bigint): bigint {
+  return a < b ? a : b
+}
+
+/** Promise.withResolvers came with Node 22. */
+function withResolvers(): { promise: Promise<void>; resolve: () => void } {
+  let resolve!: () => void
+  const promise = new Promise<void>((done) => {
+    resolve = done
+  })
+  return { promise, resolve }
+}

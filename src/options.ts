@@ -1,0 +1,77 @@
+/** Every setting of an instance, with its default. Durations are strings like `"30s"`, sizes like `"1MB"`. */
+import { AftercommitError } from './errors.ts'
+import type { EventDefinitions } from './events/index.ts'
+import type { ConnectionTarget } from './postgres/index.ts'
+import { type Clock, type Duration, type Logger, silentLogger, systemClock, type Telemetry, noTelemetry, toMs } from './runtime/index.ts'
+
+export interface AftercommitOptions<D extends EventDefinitions = EventDefinitions> {
+  /** Which events exist. Without it any well-formed type is accepted, unchecked. */
+  readonly events?: D | undefined
+  /**
+   * Where the log is kept: a URL or its parts. `'embedded'` is a real Postgres started from npm packages. Absent:
+   * `DATABASE_URL`, else the embedded one, unless NODE_ENV is production.
+   */
+  readonly database?: ConnectionTarget | 'embedded' | undefined
+  /** An address past a transaction-mode pooler, for LISTEN, session locks and migrations. */
+  readonly directDatabase?: ConnectionTarget | undefined
+  /** The Postgres schema that holds everything; `aftercommit` unless told. */
+  readonly schema?: string | undefined
+  /** Connections for work; 10 unless told. */
+  readonly poolSize?: number | undefined
+  readonly log?: LogOptions | undefined
+  /** pino-shaped; silent unless told. Payloads and secrets never reach it. */
+  readonly logger?: Logger | undefined
+  readonly telemetry?: Telemetry | undefined
+  readonly clock?: Clock | undefined
+}
+
+export interface LogOptions {
+  /** Stored at `migrate`: how readers are woken. */
+  readonly wake?: 'doorbell' | 'poll' | undefined
+  /** Stored at `migrate`: events older than this may go, `'unlimited'` keeps all. */
+  readonly retention?: Duration | 'unlimited' | undefined
+  readonly maxPayload?: string | number | undefined
+  readonly maxNesting?: number | undefined
+  /** How many causes an event may have behind it. */
+  readonly maxDepth?: number | undefined
+}
+
+export function withDefaults(options: AftercommitOptions) {
+  const { log = {} } = options
+  return {
+    database: options.database,
+    directDatabase: options.directDatabase,
+    schema: options.schema ?? 'aftercommit',
+    poolSize: options.poolSize ?? 10,
+    logger: options.logger ?? silentLogger,
+    clock: options.clock ?? systemClock,
+    telemetry: options.telemetry ?? noTelemetry,
+    log: {
+      wake: log.wake,
+      retentionSeconds: retentionSeconds(log.retention),
+      maxPayloadBytes: toBytes(log.maxPayload ?? '1MB', 'log.maxPayload'),
+      maxNesting: count(log.maxNesting ?? 64, 'log.maxNesting'),
+      maxDepth: count(log.maxDepth ?? 32, 'log.maxDepth'),
+    },
+  }
+}
+
+export type ResolvedOptions = ReturnType<typeof withDefaults>
+
+/** `1MB` is 2^20 bytes, as Postgres has it. */
+export function toBytes(size: string | number, setting: string): number {
+  const [, digits, unit = 'B'] = /^(\d+(?:\.\d+)?)\s*(B|kB|KB|MB|GB)?$/.exec(String(size)) ?? []
+  const bytes = Number(digits) * ({ B: 1, kB: 1024, KB: 1024, MB: 1024 ** 2, GB: 1024 ** 3 }[unit] ?? Number.NaN)
+  if (Number.isFinite(bytes) && bytes >= 1) return Math.floor(bytes)
+  throw new AftercommitError('BAD_OPTION', `${setting} must be a size like "20kB" or "1MB", or a number of bytes.`)
+}
+
+function retentionSeconds(retention: Duration | 'unlimited' | undefined): number | null | undefined {
+  if (retention === undefined) return undefined
+  return retention === 'unlimited' ? null : toMs(retention, 'log.retention') / 1_000
+}
+
+function count(value: number, setting: string): number {
+  if (Number.isSafeInteger(value) && value >= 1) return value
+  throw new AftercommitError('BAD_OPTION', `${setting} must be a whole number from 1 up.`)
+}
