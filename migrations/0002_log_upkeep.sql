@@ -34,13 +34,13 @@ begin
   v_from := v_open_from;
   loop
     v_name := format('events_%s', lpad((v_from)::text, 12, '0'));
-    execute format('create table %I.%I partition of :schema.events for values from (%s) to (%s)',
+    execute format('create table %1$I.%2$I partition of %1$I.events for values from (%3$s) to (%4$s)',
       :schema_literal, v_name, v_from, v_from + v_size);
     v_added := v_added || v_name;
     v_from := v_from + v_size;
     exit when v_head + v_size < v_from;
   end loop;
-  execute format('create table %I.events_open partition of :schema.events for values from (%s) to (maxvalue)',
+  execute format('create table %1$I.events_open partition of %1$I.events for values from (%2$s) to (maxvalue)',
     :schema_literal, v_from);
   return v_added;
 end

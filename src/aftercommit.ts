@@ -5,16 +5,17 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { resolveDatabase } from './database-address.ts'
+import { createDeadLetters, type DeadLetters } from './dead-letters/index.ts'
 import { AftercommitError } from './errors.ts'
-import type { EventDefinitions, EventName, PayloadInput } from './events/index.ts'
+import type { EventDefinitions, EventName, EventOf, PayloadInput } from './events/index.ts'
 import {
   createFollowing,
   createLog,
   declareStream,
   diagnose,
   type EmitInput,
-  type Emitted,
   type EmitRequest,
+  type Emitted,
   emitEvents,
   grantEmit,
   grantRun,
@@ -24,6 +25,7 @@ import {
   runUpkeep,
   type Status,
   saveLogSettings,
+  settledPosition,
   type UpkeepReport,
 } from './log/index.ts'
 import { type AftercommitOptions, withDefaults } from './options.ts'
@@ -39,10 +41,26 @@ import {
   type Parameter,
   type Queryable,
   type QueryResult,
-  toQueryable,
+  type Transaction,
   type TransactionOptions,
+  toQueryable,
 } from './postgres/index.ts'
-import { createHealth, createRegistry, type HealthReport, type Logger, silentLogger } from './runtime/index.ts'
+import {
+  createHealth,
+  createRegistry,
+  type Duration,
+  type HealthReport,
+  type Logger,
+  toMs,
+} from './runtime/index.ts'
+import {
+  createSubscriptions,
+  NUDGE,
+  type SubscriptionHandle,
+  type SubscriptionOptions,
+  type Subscriptions,
+  toDefinition,
+} from './subscriptions/index.ts'
 import { VERSION } from './version.ts'
 
 /** Appends events: one, or many in one statement. */
@@ -74,6 +92,17 @@ export interface MigrateRequest extends MigrateOptions {
   readonly adoptStreams?: boolean
 }
 
+export interface StartOptions {
+  /** Patterns of subscription ids, such as `projection:*`. */
+  readonly only?: readonly string[] | undefined
+}
+
+export interface DrainResult {
+  /** False when the time ran out first. */
+  readonly drained: boolean
+  readonly head: bigint
+}
+
 export interface Aftercommit<D extends EventDefinitions = EventDefinitions> {
   /** Brings the schema up to date; safe to call from every process at once. */
   migrate(request?: MigrateRequest): Promise<MigrateResult>
@@ -86,8 +115,16 @@ export interface Aftercommit<D extends EventDefinitions = EventDefinitions> {
   status(): Promise<Status>
   /** What could go wrong with this database, and how to mend it. */
   doctor(): Promise<Finding[]>
-  /** Follows the log until `stop()`. */
-  start(): Promise<void>
+  /** Handles events from its checkpoint on, in order, at least once, wherever in the cluster it runs. */
+  subscribe<const P extends readonly string[] = readonly ['*']>(
+    subscription: SubscriptionOptions<EventOf<D, P>, EmittingTransaction<D>> & { readonly on?: P },
+  ): SubscriptionHandle
+  readonly subscriptions: Subscriptions
+  readonly deadLetters: DeadLetters
+  /** Follows the log and runs subscriptions until `stop()`; with `only`, those whose id matches a pattern. */
+  start(options?: StartOptions): Promise<void>
+  /** Without `start()`: runs subscriptions until they have handled what is there now, then gives their leases back. */
+  drain(options?: { timeout?: Duration }): Promise<DrainResult>
   /** Ends everything and closes every connection. May be called twice. */
   stop(): Promise<void>
   /** Prometheus text. */
@@ -114,7 +151,8 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     logger,
     clock,
   })
-  const neededFrom = async () => MAX_POSITION
+  const neededFrom = async () => (await subscriptions.neededFrom()) ?? MAX_POSITION
+  const processId = randomUUID()
   const following = createFollowing({
     database,
     clock,
@@ -122,8 +160,9 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     metrics,
     health,
     neededFrom,
+    onWord: (word) => word === NUDGE && subscriptions.nudged(),
     info: {
-      process: randomUUID(),
+      process: processId,
       host: hostname(),
       pid: process.pid,
       version: VERSION,
@@ -143,9 +182,29 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     const requests: EmitRequest[] = many ? first : [{ ...(event as EmitInput), type: first as string }]
     const results = await emitEvents(db, settings, requests)
     emitted.inc(results.length)
-    if (logger !== silentLogger) tellEmitted(logger, requests, results)
+    if (logger.isLevelEnabled?.('debug') ?? true) tellEmitted(logger, requests, results)
     return many ? results : results[0]
   }
+
+  /** A transaction of ours with the words of this instance. */
+  const withEmit = (tx: Transaction) =>
+    Object.create(tx, { emit: { value: (first: unknown, event?: unknown) => emitThrough(tx, first, event) } })
+
+  const subscriptions = createSubscriptions({
+    database,
+    tailer: following.tailer,
+    clock,
+    logger: database.logger,
+    metrics,
+    health,
+    process: processId,
+    definitions,
+    lock: () => following.lock(),
+    wrapTransaction: withEmit,
+    storeStacks: resolved.dlq.storeStacks,
+    tellsDetails: logger.isLevelEnabled?.('debug') ?? true,
+  })
+  const deadLetters = createDeadLetters(database, () => subscriptions.nudgeAll())
 
   /** Once per instance: a process whose code does not fit the schema must not go on. */
   function ensureUsable(): Promise<void> {
@@ -156,7 +215,7 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     return usable
   }
 
-  async function start(): Promise<void> {
+  async function follow(): Promise<void> {
     if (state === 'stopped') {
       throw new AftercommitError('STOPPED', 'This instance was stopped, so it was not started again. Create a new one.')
     }
@@ -165,13 +224,31 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     await following.service.start()
   }
 
+  async function start({ only }: StartOptions = {}): Promise<void> {
+    await follow()
+    await following.tailer.started
+    if (only) subscriptions.only(only)
+    await subscriptions.service.start()
+  }
+
+  /** For places where nothing runs for long: works off what is there now, then ends what it began. */
+  async function drain({ timeout = '30s' }: { timeout?: Duration } = {}): Promise<DrainResult> {
+    const deadline = clock.monotonic() + toMs(timeout, 'timeout')
+    await start()
+    const head = await settledPosition(database)
+    while (!subscriptions.reached(head) && clock.monotonic() < deadline) await clock.sleep(5)
+    const drained = subscriptions.reached(head)
+    await subscriptions.service.stop()
+    return { drained, head }
+  }
+
   const log = createLog<D>({
     database,
     definitions,
     tailer: following.tailer,
     wake: async () => (await readLogSettings(database)).wake,
     async ensureTailer() {
-      await start()
+      await follow()
       await following.tailer.started
     },
   })
@@ -191,13 +268,7 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
       })
       return result
     },
-    transaction: (fn, transactionOptions) =>
-      database.transaction(async (tx) => {
-        const emitting = Object.create(tx, {
-          emit: { value: (first: unknown, event?: unknown) => emitThrough(tx, first, event) },
-        })
-        return fn(emitting)
-      }, transactionOptions),
+    transaction: (fn, transactionOptions) => database.transaction((tx) => fn(withEmit(tx)), transactionOptions),
     async emit(db: unknown, first: unknown, event?: unknown): Promise<never> {
       const queryable = toQueryable(db, database.schema)
       await assertSameDatabase(database, queryable)
@@ -206,10 +277,15 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     log,
     status: () => readStatus({ database, address: () => addressOf(address.target), logStatus: () => log.status() }),
     doctor: () => diagnose({ database, neutralConfigHash: hashOf(resolved.schema, undefined) }),
+    subscribe: (subscription) => subscriptions.register(toDefinition(subscription as SubscriptionOptions)),
+    subscriptions: { get: subscriptions.get, list: subscriptions.list },
+    deadLetters,
+    drain,
     start,
     async stop() {
       if (state === 'stopped') return
       state = 'stopped'
+      await subscriptions.service.stop()
       await following.service.stop()
       await database.close()
       await address.release()
@@ -232,5 +308,8 @@ const MAX_POSITION = 2n ** 63n - 1n
 
 function hashOf(schema: string, definitions: EventDefinitions | undefined): string {
   const names = definitions?.names.map((name) => [name, definitions.get(name)?.version]) ?? []
-  return createHash('sha256').update(JSON.stringify([schema, names])).digest('hex').slice(0, 16)
+  return createHash('sha256')
+    .update(JSON.stringify([schema, names]))
+    .digest('hex')
+    .slice(0, 16)
 }

@@ -2,7 +2,16 @@
 import { AftercommitError } from './errors.ts'
 import type { EventDefinitions } from './events/index.ts'
 import type { ConnectionTarget } from './postgres/index.ts'
-import { type Clock, type Duration, type Logger, silentLogger, systemClock, type Telemetry, noTelemetry, toMs } from './runtime/index.ts'
+import {
+  type Clock,
+  type Duration,
+  type Logger,
+  noTelemetry,
+  silentLogger,
+  systemClock,
+  type Telemetry,
+  toMs,
+} from './runtime/index.ts'
 
 export interface AftercommitOptions<D extends EventDefinitions = EventDefinitions> {
   /** Which events exist. Without it any well-formed type is accepted, unchecked. */
@@ -19,6 +28,7 @@ export interface AftercommitOptions<D extends EventDefinitions = EventDefinition
   /** Connections for work; 10 unless told. */
   readonly poolSize?: number | undefined
   readonly log?: LogOptions | undefined
+  readonly dlq?: { readonly storeStacks?: boolean | undefined } | undefined
   /** pino-shaped; silent unless told. Payloads and secrets never reach it. */
   readonly logger?: Logger | undefined
   readonly telemetry?: Telemetry | undefined
@@ -46,6 +56,7 @@ export function withDefaults(options: AftercommitOptions) {
     logger: options.logger ?? silentLogger,
     clock: options.clock ?? systemClock,
     telemetry: options.telemetry ?? noTelemetry,
+    dlq: { storeStacks: options.dlq?.storeStacks ?? false },
     log: {
       wake: log.wake,
       retentionSeconds: retentionSeconds(log.retention),

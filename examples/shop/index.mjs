@@ -1,8 +1,9 @@
 // A small shop with live traffic. Orders are placed in a transaction together with their event; what is printed comes
 // from the log, after the commit. Now and then a payment is refused and the transaction rolled back: such an order is
 // never printed, because it never happened.
-import { startEmbedded } from 'aftercommit-embedded'
+
 import { createAftercommit } from 'aftercommit'
+import { startEmbedded } from 'aftercommit-embedded'
 import { events } from './events.mjs'
 import { createScreen } from './screen.mjs'
 import { placeOrders } from './traffic.mjs'

@@ -10,7 +10,11 @@ export function createScreen(stream) {
   return {
     step: (what) => write(dim(`· ${what}`)),
     progress(step) {
-      const words = { initdb: 'making a new database (first start only)', copy: 'copying the binaries', adopt: 'joining the server that runs already' }
+      const words = {
+        initdb: 'making a new database (first start only)',
+        copy: 'copying the binaries',
+        adopt: 'joining the server that runs already',
+      }
       if (words[step]) write(dim(`· ${words[step]}`))
     },
     ready(server) {

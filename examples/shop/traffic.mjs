@@ -23,7 +23,9 @@ async function placeOrder(ac) {
     await tx.emit('order.paid', { aggregate, payload: { method: pick(['card', 'transfer']) } })
   })
   if (Math.random() < 0.6) {
-    await ac.transaction((tx) => tx.emit('order.shipped', { aggregate, payload: { carrier: pick(['bike', 'train', 'ship']) } }))
+    await ac.transaction((tx) =>
+      tx.emit('order.shipped', { aggregate, payload: { carrier: pick(['bike', 'train', 'ship']) } }),
+    )
   }
 }
 

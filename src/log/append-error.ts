@@ -51,7 +51,9 @@ export function explainAppendError(error: unknown, requests: readonly EmitReques
 function conflict(error: unknown, requests: readonly EmitRequest[]): unknown {
   const message = error instanceof Error ? deepestMessage(error) : ''
   const numbers = /is at version (\d+), not (\d+)\./.exec(message)
-  const request = requests.find((one) => one.aggregate && message.includes(`Stream ${one.aggregate.type}/${one.aggregate.id} is at`))
+  const request = requests.find(
+    (one) => one.aggregate && message.includes(`Stream ${one.aggregate.type}/${one.aggregate.id} is at`),
+  )
   if (!numbers || !request?.aggregate) return error
   return new VersionConflictError(request.aggregate, Number(numbers[2]), Number(numbers[1]), error)
 }

@@ -73,7 +73,10 @@ export async function emitEvents(
 }
 
 /** Only a schema that works asynchronously is awaited: a batch of a thousand would otherwise pause a thousand times. */
-function prepareAll(requests: readonly EmitRequest[], settings: EmitSettings): PreparedEvent[] | Promise<PreparedEvent[]> {
+function prepareAll(
+  requests: readonly EmitRequest[],
+  settings: EmitSettings,
+): PreparedEvent[] | Promise<PreparedEvent[]> {
   const prepared = requests.map((request) => prepareEvent(request, settings))
   return prepared.some((one) => one instanceof Promise) ? Promise.all(prepared) : (prepared as PreparedEvent[])
 }
@@ -103,7 +106,12 @@ function prepareEvent(request: EmitRequest, settings: EmitSettings): PreparedEve
     : completeEvent(request, payload, version, settings)
 }
 
-function completeEvent(request: EmitRequest, payload: unknown, schemaVersion: number, settings: EmitSettings): PreparedEvent {
+function completeEvent(
+  request: EmitRequest,
+  payload: unknown,
+  schemaVersion: number,
+  settings: EmitSettings,
+): PreparedEvent {
   const { type, aggregate, occurredAt } = request
   const id = request.id ?? newEventId()
   const limits = { maxBytes: settings.maxPayloadBytes, maxDepth: settings.maxNesting }

@@ -58,7 +58,9 @@ export function toEvent(row: EventRow): AnyEvent {
 
 /** About how much memory a row takes: what pages and buffers are bounded by. */
 export function rowSize(row: EventRow): number {
-  return 500 + (row.payload?.length ?? 0) + (row.changes?.length ?? 0) + (row.previous?.length ?? 0) + row.metadata.length
+  return (
+    500 + (row.payload?.length ?? 0) + (row.changes?.length ?? 0) + (row.previous?.length ?? 0) + row.metadata.length
+  )
 }
 
 function readJson(text: string | null): unknown {

@@ -3,7 +3,15 @@
  * by the first reader, never by emitting alone.
  */
 import { createListener, type Database } from '../postgres/index.ts'
-import { type Clock, createGroup, createLoop, type Health, type Logger, type Registry, type Service } from '../runtime/index.ts'
+import {
+  type Clock,
+  createGroup,
+  createLoop,
+  type Health,
+  type Logger,
+  type Registry,
+  type Service,
+} from '../runtime/index.ts'
 import { Tailer } from './tailer.ts'
 import { runUpkeep } from './upkeep.ts'
 import type { ProcessInfo } from './wake-statements.ts'
@@ -16,6 +24,8 @@ export interface FollowingOptions {
   readonly health: Health
   readonly info: ProcessInfo
   readonly neededFrom: () => Promise<bigint>
+  /** A notification with a word of its own, which is not a ring. */
+  readonly onWord: (word: string) => void
 }
 
 export interface Following {
@@ -23,17 +33,28 @@ export interface Following {
   readonly service: Service
   /** Why notifications cannot be heard, if so. */
   bell(): { mode: string; reason: string | undefined }
+  /** Whether this process holds the lock that proves it is alive, and whether it can hold one at all. */
+  lock(): { holds: boolean; possible: boolean }
 }
 
 const UPKEEP_MS = 60_000
 
 export function createFollowing(options: FollowingOptions): Following {
-  const { database, clock, logger, metrics, health, info, neededFrom } = options
-  const tailer = new Tailer({ database, clock, logger, metrics, health, info, canHear: () => listener.mode === 'listening' })
+  const { database, clock, logger, metrics, health, info, neededFrom, onWord } = options
+  const tailer = new Tailer({
+    database,
+    clock,
+    logger,
+    metrics,
+    health,
+    info,
+    canHear: () => listener.mode === 'listening',
+    holdsLock: () => listener.holdsLock,
+  })
   const listener = createListener({
     db: database,
     processId: info.process,
-    onNotify: () => tailer.ring(),
+    onNotify: (word) => (word === '' ? tailer.ring() : onWord(word)),
     onReconnect: () => tailer.bellWasLost(),
     metrics,
     health,
@@ -55,5 +76,6 @@ export function createFollowing(options: FollowingOptions): Following {
     tailer,
     service: createGroup({ name: 'log', services: [listener, tailer, upkeep], logger }),
     bell: () => ({ mode: listener.mode, reason: listener.reason }),
+    lock: () => ({ holds: listener.holdsLock, possible: listener.mode !== 'unavailable' }),
   }
 }

@@ -160,8 +160,9 @@ export async function epochBegan(db: Queryable, epoch: number): Promise<bigint |
 }
 
 export async function publishFrontier(db: Queryable, epoch: number, frontier: bigint, witness: bigint): Promise<void> {
-  await db.query(
-    `select ${db.schema}.publish_frontier(($1::text)::integer, ($2::text)::bigint, ($3::text)::bigint)`,
-    [String(epoch), frontier.toString(), witness.toString()],
-  )
+  await db.query(`select ${db.schema}.publish_frontier(($1::text)::integer, ($2::text)::bigint, ($3::text)::bigint)`, [
+    String(epoch),
+    frontier.toString(),
+    witness.toString(),
+  ])
 }

@@ -114,7 +114,11 @@ function isRenamed(holder: string): boolean {
  * How many of these positions, read in order, may be delivered: those at or below the frontier, then the run that
  * follows without a hole. `last` is where the delivered part ends.
  */
-export function deliverable(positions: readonly bigint[], after: bigint, frontier: bigint): { count: number; last: bigint } {
+export function deliverable(
+  positions: readonly bigint[],
+  after: bigint,
+  frontier: bigint,
+): { count: number; last: bigint } {
   let count = 0
   let last = after
   for (const position of positions) {

@@ -7,18 +7,29 @@
  */
 export { VersionConflictError } from './append-error.ts'
 export type { EventTrace } from './causes.ts'
+export { diagnose } from './doctor.ts'
 export { type EmitInput, type EmitRequest, type EmitSettings, type Emitted, emitEvents } from './emit.ts'
 export { type AnyEvent, Undecodable } from './event-row.ts'
+export { createFollowing, type Following } from './following.ts'
 export type { Holder } from './frontier-statements.ts'
-export { diagnose } from './doctor.ts'
 export { type PartitionStatus, readStatus, type ServerStatus, type Status } from './inspect.ts'
 export type { ProcessStatus } from './inspect-statements.ts'
-export { createLog, type ListOptions, type Log, type LogStatus, type ReadOptions, type StreamOptions, type TailOptions } from './log.ts'
+export {
+  createLog,
+  type ListOptions,
+  type Log,
+  type LogStatus,
+  liftEvent,
+  type ReadOptions,
+  type StreamOptions,
+  settledPosition,
+  type TailOptions,
+} from './log.ts'
 export { grantEmit, grantRun } from './roles.ts'
-export { createFollowing, type Following } from './following.ts'
 export { type LogSettings, readLogSettings, saveLogSettings } from './settings.ts'
-export type { StartPoint } from './start-point.ts'
+export { findStart, type StartPoint } from './start-point.ts'
 export { declareStream } from './statements.ts'
+export type { Page, PageFilter, Tailer, TailerStatus } from './tailer.ts'
 export type { UnblockRequest, UnblockTarget } from './unblock.ts'
 export { runUpkeep, type UpkeepReport } from './upkeep.ts'
 export type { ProcessInfo } from './wake-statements.ts'

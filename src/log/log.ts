@@ -3,11 +3,19 @@
  * following the log starts the one tailer of the process.
  */
 import { AftercommitError } from '../errors.ts'
-import { AftercommitEvent, compilePatterns, type EventDefinitions, type EventOf, patternsToSql, upcast } from '../events/index.ts'
+import {
+  AftercommitEvent,
+  compilePatterns,
+  type EventDefinitions,
+  type EventOf,
+  patternsToSql,
+  upcast,
+} from '../events/index.ts'
 import type { Database } from '../postgres/index.ts'
-import { traceEvents, type EventTrace } from './causes.ts'
+import { type EventTrace, traceEvents } from './causes.ts'
 import { type AnyEvent, toEvent } from './event-row.ts'
 import { checkLog, describeHolders, epochBegan, findLogObjects, type Holder, observe } from './frontier-statements.ts'
+import { patiently } from './patiently.ts'
 import { findStart, type StartPoint } from './start-point.ts'
 import { type EventFilter, selectEvent, selectEvents } from './statements.ts'
 import type { Tailer } from './tailer.ts'
@@ -156,11 +164,14 @@ async function* follow(
   const matches = on === undefined ? () => true : compilePatterns(on)
   await ensureTailer()
   const start = await findStart(database, from, tailer.frontier)
+  const isOver = () => signal.aborted || tailer.state === 'stopped'
+  const patience = { clock: database.clock, signal, isOver }
   let position = start.after
-  let epoch = tailer.epoch
-  while (!signal.aborted && tailer.state !== 'stopped') {
-    if (tailer.epoch !== epoch) epoch = await enterEpoch(database, tailer, position)
-    const page = await tailer.read(position, PAGE)
+  let epoch: number | undefined = tailer.epoch
+  while (!isOver()) {
+    if (tailer.epoch !== epoch) epoch = await patiently(() => enterEpoch(database, tailer, position), patience)
+    const page = await patiently(() => tailer.read(position, PAGE), patience)
+    if (page === undefined) return
     for (const event of page.events) {
       if (signal.aborted) return
       position = event.position
@@ -186,7 +197,7 @@ async function enterEpoch(database: Database, tailer: Tailer, position: bigint):
 }
 
 /** The newest form of the payload; position, id and the rest stay. */
-function liftEvent(definitions: EventDefinitions | undefined, event: AnyEvent): AnyEvent {
+export function liftEvent(definitions: EventDefinitions | undefined, event: AnyEvent): AnyEvent {
   if (definitions === undefined) return event
   const stored = { id: event.id, type: event.type, payload: event.payload, schemaVersion: event.metadata.schemaVersion }
   const lifted = upcast(definitions, stored)

@@ -19,7 +19,17 @@ const RUN_FUNCTIONS = [
   'split_partitions()',
   'declare_stream(text, boolean)',
 ]
-const READ_TABLES = ['events', 'event_ids', 'settings', 'log_state', 'epochs', 'stream_types', 'streams', 'migrations', 'positions']
+const READ_TABLES = [
+  'events',
+  'event_ids',
+  'settings',
+  'log_state',
+  'epochs',
+  'stream_types',
+  'streams',
+  'migrations',
+  'positions',
+]
 const WRITE_TABLES = ['idle_marks', 'processes']
 
 export async function grantEmit(db: Queryable, role: string): Promise<void> {

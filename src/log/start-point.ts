@@ -16,8 +16,12 @@ export async function findStart(db: Queryable, from: StartPoint, head: bigint): 
   if (from === 'start') return { after: 0n }
   if (from === 'head') return { after: head }
   if (typeof from === 'bigint' && from >= 0n) return { after: from }
-  if (from instanceof Date && Number.isFinite(from.getTime())) return { after: await findTime(db, from, head), since: from }
-  throw new AftercommitError('BAD_OPTION', "`from` must be 'start', 'head', a position (bigint, 0 or more) or a valid Date.")
+  if (from instanceof Date && Number.isFinite(from.getTime()))
+    return { after: await findTime(db, from, head), since: from }
+  throw new AftercommitError(
+    'BAD_OPTION',
+    "`from` must be 'start', 'head', a position (bigint, 0 or more) or a valid Date.",
+  )
 }
 
 /**

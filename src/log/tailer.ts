@@ -9,7 +9,17 @@
  *   polling, arming, armed   see rhythm.ts
  */
 import type { Database } from '../postgres/index.ts'
-import { type Clock, createLoop, type Health, type Logger, type Loop, type LoopContext, type Registry, type Service, type ServiceState } from '../runtime/index.ts'
+import {
+  type Clock,
+  createLoop,
+  type Health,
+  type Logger,
+  type Loop,
+  type LoopContext,
+  type Registry,
+  type Service,
+  type ServiceState,
+} from '../runtime/index.ts'
 import { type AnyEvent, type EventRow, rowSize, toEvent } from './event-row.ts'
 import { createFrontier, deliverable } from './frontier.ts'
 import {
@@ -44,6 +54,8 @@ export interface TailerOptions {
   readonly info: ProcessInfo
   /** Whether notifications can be heard now. */
   readonly canHear: () => boolean
+  /** Whether the lock that proves this process alive is held. */
+  readonly holdsLock: () => boolean
 }
 
 export interface Page {
@@ -102,6 +114,8 @@ export class Tailer implements Service {
   #duePublish = 0
   #renewedAt = 0
   #rungSinceRead = false
+  /** The last wait ended by itself. */
+  #waitedInVain = false
   #foundByFallback = 0
 
   constructor(options: TailerOptions) {
@@ -227,8 +241,8 @@ export class Tailer implements Service {
       else if (change === 'disarm') await this.#disarm()
       else if (this.#rhythm.state === 'arming' && (await this.#everybodySawTheMark())) {
         await this.#readOnce()
-        this.#rhythm.armed()
-      } else await context.wait(waitMs)
+        if (this.#marked) this.#rhythm.armed()
+      } else this.#waitedInVain = (await context.wait(waitMs)) === 'elapsed'
     }
   }
 
@@ -249,7 +263,9 @@ export class Tailer implements Service {
   /** One read, past a hole if there was one. `more`: read again at once. */
   async #readOnce(): Promise<{ more: boolean }> {
     const { database, clock } = this.#options
-    const rung = this.#rungSinceRead
+    // An event may also be met by a read that was under way when it was committed; its ring comes a moment later.
+    const unasked = this.#waitedInVain && !this.#rungSinceRead && this.#rhythm.state === 'armed' && !this.#hole
+    this.#waitedInVain = false
     this.#rungSinceRead = false
     const asked = this.#pageSize
     let rows: EventRow[]
@@ -261,7 +277,7 @@ export class Tailer implements Service {
       rows = await readRows(database.control, this.#at, this.#pageSize)
     }
     const taken = this.#take(rows)
-    if (taken > 0 && this.#rhythm.state === 'armed' && !rung && !this.#hole) this.#foundByFallback++
+    if (taken > 0 && unasked && !this.#rungSinceRead) this.#foundByFallback++
     const undelivered = rows.length - taken
     const foundHole = undelivered > 0
     // A hole that was just found is looked at once more right away: most often its owner has long rolled back.
@@ -312,7 +328,7 @@ export class Tailer implements Service {
   async #beat(): Promise<void> {
     const { database, clock, info } = this.#options
     const armed = this.#rhythm.state !== 'polling'
-    const beat = await beatHeart(database.control, info.process, armed)
+    const beat = await beatHeart(database.control, info.process, armed, this.#options.holdsLock())
     this.#dueHeartbeat = clock.monotonic() + HEARTBEAT_MS
     this.#renewedAt = clock.monotonic()
     this.#wake = beat.wake
@@ -345,7 +361,11 @@ export class Tailer implements Service {
   async #enterEpoch(epoch: number, frontier: bigint, began: string | null): Promise<void> {
     const { database, logger, clock } = this.#options
     const first = this.#epoch === 0
-    if (!first) logger.error({ epoch, position: String(frontier) }, `a new epoch of the log began: ${began ?? 'history has forked'}`)
+    if (!first)
+      logger.error(
+        { epoch, position: String(frontier) },
+        `a new epoch of the log began: ${began ?? 'history has forked'}`,
+      )
     this.#epoch = epoch
     this.#published = frontier
     this.#frontier.restart(first ? frontier : minOf(frontier, this.#at))
@@ -366,12 +386,13 @@ export class Tailer implements Service {
 
   async #arm(): Promise<void> {
     const { database, clock, info } = this.#options
-    await writeIdleMark(database.control, info.process)
     this.#marked = true
+    await writeIdleMark(database.control, info.process)
     this.#renewedAt = clock.monotonic()
     // Whoever holds a number now may have looked for marks before ours was there.
     this.#unseeing = new Set((await observe(database.control, this.#objects)).holders)
-    this.#rhythm.arming()
+    // The bell may have been lost meanwhile, and with it our mark: then it is written anew.
+    if (this.#marked) this.#rhythm.arming()
   }
 
   async #everybodySawTheMark(): Promise<boolean> {

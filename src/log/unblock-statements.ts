@@ -3,11 +3,8 @@ import type { Queryable } from '../postgres/index.ts'
 /** Time for a session to roll back and let go of its locks. */
 const GOODBYE_MS = 10_000
 
-/**
- * Ends a session, and only while it holds the sequence: its number may have gone to somebody else since one looked.
- * False when it no longer held it.
- */
-export async function terminateHolder(db: Queryable, pid: number): Promise<boolean> {
+/** Ends a session, and only while it holds the sequence: its number may have gone to somebody else since one looked. */
+export async function terminateHolder(db: Queryable, pid: number): Promise<'ended' | 'no holder' | 'still there'> {
   const { rows } = await db.query<{ ended: boolean }>(
     `select pg_catalog.pg_terminate_backend(l.pid, ${GOODBYE_MS}) as ended
        from pg_catalog.pg_locks l
@@ -20,7 +17,8 @@ export async function terminateHolder(db: Queryable, pid: number): Promise<boole
         and l.pid <> pg_catalog.pg_backend_pid()`,
     [`${db.schema}.positions`, String(pid)],
   )
-  return rows.some(({ ended }) => ended)
+  if (rows.length === 0) return 'no holder'
+  return rows.some(({ ended }) => ended) ? 'ended' : 'still there'
 }
 
 /** Must not be inside a transaction. */

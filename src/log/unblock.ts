@@ -27,8 +27,7 @@ export async function unblock(database: Database, target: UnblockTarget, request
   // one transaction with it.
   await audit(database, 'log.unblock', holder, request)
   try {
-    if (holder.preparedGid !== null) await rollbackPrepared(database, quoteLiteral(holder.preparedGid))
-    else if (!(await terminateHolder(database, holder.pid!))) throw notAHolder(target)
+    await end(database, holder, target)
   } catch (error) {
     await audit(database, 'log.unblock_failed', holder, request)
     throw sqlstateOf(error) === SQLSTATE.insufficientPrivilege ? notAllowed(holder, error) : error
@@ -36,9 +35,23 @@ export async function unblock(database: Database, target: UnblockTarget, request
   return holder
 }
 
+async function end(database: Database, holder: Holder, target: UnblockTarget): Promise<void> {
+  if (holder.preparedGid !== null) return rollbackPrepared(database, quoteLiteral(holder.preparedGid))
+  const outcome = await terminateHolder(database, holder.pid!)
+  if (outcome === 'no holder') throw notAHolder(target)
+  if (outcome === 'still there') {
+    throw new AftercommitError(
+      'TIMED_OUT',
+      `${describeHolder(holder)} was told to end and has not yet; a large rollback takes its time. Look again: aftercommit status`,
+    )
+  }
+}
+
 function audit(database: Database, what: string, holder: Holder, { who, reason }: UnblockRequest): Promise<void> {
   const target = holder.preparedGid === null ? `pid ${holder.pid}` : `gid ${holder.preparedGid}`
-  return recordAudit(database, { who, what, target, before: holder, ...(reason === undefined ? {} : { reason }) })
+  const { pid, preparedGid: gid, application, user, state, ageSeconds: age_seconds } = holder
+  const before = { pid, gid, application, user, state, age_seconds }
+  return recordAudit(database, { who, what, target, before, ...(reason === undefined ? {} : { reason }) })
 }
 
 function notAHolder(target: UnblockTarget): AftercommitError {

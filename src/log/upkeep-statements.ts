@@ -12,9 +12,7 @@ export interface Partition {
 }
 
 export async function splitPartitions(db: Queryable): Promise<string[]> {
-  const { rows } = await db.query<{ added: string }>(
-    `select unnest(${db.schema}.split_partitions()) as added`,
-  )
+  const { rows } = await db.query<{ added: string }>(`select unnest(${db.schema}.split_partitions()) as added`)
   return rows.map((row) => row.added)
 }
 
@@ -70,10 +68,9 @@ export async function readUpkeepState(db: Queryable): Promise<UpkeepState> {
 
 /** Said before the first event goes, so that readers and checks know it was on purpose. */
 export async function keepFrom(db: Queryable, position: bigint): Promise<void> {
-  await db.query(
-    `update ${db.schema}.log_state set kept_from = greatest(kept_from, ($1::text)::bigint)`,
-    [position.toString()],
-  )
+  await db.query(`update ${db.schema}.log_state set kept_from = greatest(kept_from, ($1::text)::bigint)`, [
+    position.toString(),
+  ])
 }
 
 export async function detachPartition(db: Queryable, name: string, interrupted: boolean): Promise<void> {
@@ -108,7 +105,10 @@ const CLOSED_INDEXES = {
 } as const
 
 /** Index names that a closed partition should have, and whether each is there and valid. */
-export async function missingIndexes(db: Queryable, partition: string): Promise<{ name: string; sql: string; broken: boolean }[]> {
+export async function missingIndexes(
+  db: Queryable,
+  partition: string,
+): Promise<{ name: string; sql: string; broken: boolean }[]> {
   const wanted = Object.entries(CLOSED_INDEXES).map(([what, columns]) => {
     const name = `${partition}_${what}`
     const sql = `create index concurrently ${quoted(name)} on ${db.schema}.${quoted(partition)} ${columns}`

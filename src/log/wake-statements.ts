@@ -53,17 +53,18 @@ export interface Heartbeat {
   readonly queueUsage: number
 }
 
-export async function beatHeart(db: Queryable, process: string, armed: boolean): Promise<Heartbeat> {
+export async function beatHeart(db: Queryable, process: string, armed: boolean, locked: boolean): Promise<Heartbeat> {
   const { rows } = await db.query<{ registered: boolean; marked: boolean; wake: Heartbeat['wake']; usage: number }>(
     `with beat as (
-       update ${db.schema}.processes set heartbeat_at = clock_timestamp() where process = $1::text returning 1),
+       update ${db.schema}.processes set heartbeat_at = clock_timestamp(), locked = $3::boolean
+        where process = $1::text returning 1),
      mark as (
        update ${db.schema}.idle_marks set idle_until = clock_timestamp() + interval '${MARK_SECONDS} seconds'
         where process = $1::text and $2::boolean returning 1)
      select exists (select from beat) as registered, exists (select from mark) as marked, s.wake,
             pg_catalog.pg_notification_queue_usage()::float8 as usage
        from ${db.schema}.settings s`,
-    [process, armed],
+    [process, armed, locked],
   )
   const row = rows[0]!
   return { registered: row.registered, marked: row.marked, wake: row.wake, queueUsage: Number(row.usage) }

@@ -1,0 +1,115 @@
+/** A subscription 200,000 events behind, with a handler that does nothing: as it comes, and against bare pages. */
+import { uuidv7 } from 'uuidv7'
+import { atLeast, connect, median, payload, perSecond, withLog } from '../measure.mjs'
+
+const events = 200_000
+const page = 500
+
+export function run({ url, rounds }) {
+  return withLog(url, 'bench_catchup', async (ac) => {
+    const { clients, end } = await connect(url, 1)
+    for (let done = 0; done < events; done += 1_000) {
+      const batch = () => ({ type: 'order.placed', aggregate: { type: 'order', id: uuidv7() }, payload })
+      await ac.emit(clients[0], Array.from({ length: 1_000 }, batch))
+    }
+    await clients[0].query('vacuum analyze bench_catchup.events')
+    await clients[0].query('create table bench_catchup.own_checkpoint (id int primary key, position bigint)')
+    await clients[0].query('insert into bench_catchup.own_checkpoint values (1, 0)')
+    await clients[0].query('create table bench_catchup.seen (position bigint)')
+    await ac.start()
+    const rates = { bare: [], coalesced: [], updates: [], sync: [], byHand: [], transactional: [] }
+    for (let round = 0; round <= rounds; round++) {
+      const found = {
+        bare: await time(events, () => readBare(clients[0])),
+        coalesced: await time(events, () => subscribe(ac, `c${round}`, events, { handle: () => {} })),
+        updates: await time(3_000, () => updateEach(clients[0], 3_000)),
+        sync: await time(3_000, () => subscribe(ac, `s${round}`, 3_000, { handle: () => {}, checkpoint: 'sync' })),
+        byHand: await time(50_000, () => insertByHand(clients[0], 50_000)),
+        transactional: await time(50_000, () =>
+          subscribe(ac, `t${round}`, 50_000, { transactional: true, handleBatch: insertBatch }),
+        ),
+      }
+      if (round > 0) for (const [name, rate] of Object.entries(found)) rates[name].push(rate)
+    }
+    await end()
+    const middle = Object.fromEntries(Object.entries(rates).map(([name, all]) => [name, median(all)]))
+    return {
+      title: `catchup: a subscription that is ${events.toLocaleString('en')} events behind`,
+      figures: [
+        [`bare pages of ${page}`, perSecond(middle.bare)],
+        ['no-op handler, default checkpoint', perSecond(middle.coalesced)],
+        ['one bare UPDATE per event', perSecond(middle.updates)],
+        ["no-op handler, checkpoint: 'sync'", perSecond(middle.sync)],
+        ['batches of 100 by hand: insert, update, commit', perSecond(middle.byHand)],
+        ['the same as transactional handleBatch', perSecond(middle.transactional)],
+      ],
+      goals: [
+        atLeast('default checkpoint / bare pages', middle.coalesced / middle.bare, 0.7),
+        atLeast('sync / bare UPDATE per event', middle.sync / middle.updates, 0.8),
+        atLeast('transactional batches / by hand', middle.transactional / middle.byHand, 0.5),
+      ],
+    }
+  })
+}
+
+async function time(count, work) {
+  const began = performance.now()
+  await work()
+  return (count * 1_000) / (performance.now() - began)
+}
+
+/** Runs until the subscription has seen so many events, then ends it. */
+function subscribe(ac, id, count, { handle, handleBatch, ...options }) {
+  return new Promise((resolve, reject) => {
+    let seen = 0
+    const count1 = (n) => {
+      seen += n
+      if (seen >= count && seen - n < count) subscription.stop().then(resolve, reject)
+    }
+    const subscription = ac.subscribe({
+      id,
+      ...options,
+      ...(handle
+        ? { handle: () => count1(1) }
+        : { handleBatch: async (batch, context) => (await handleBatch(batch, context), count1(batch.length)) }),
+    })
+  })
+}
+
+async function insertBatch(batch, { tx }) {
+  await tx.query('insert into bench_catchup.seen select unnest(($1::text)::bigint[])', [
+    `{${batch.map((event) => event.position).join(',')}}`,
+  ])
+}
+
+async function readBare(client) {
+  let position = '0'
+  for (;;) {
+    const { rows } = await client.query(
+      'select * from bench_catchup.events where position > $1 order by position limit $2',
+      [position, page],
+    )
+    if (rows.length === 0) return
+    position = rows.at(-1).position
+  }
+}
+
+async function updateEach(client, count) {
+  for (let i = 1; i <= count; i++)
+    await client.query('update bench_catchup.own_checkpoint set position = $1 where id = 1', [i])
+}
+
+async function insertByHand(client, count) {
+  let position = '0'
+  for (let done = 0; done < count; done += 100) {
+    const { rows } = await client.query(
+      'select * from bench_catchup.events where position > $1 order by position limit 100',
+      [position],
+    )
+    position = rows.at(-1).position
+    await client.query('begin')
+    await client.query('insert into bench_catchup.seen select unnest($1::bigint[])', [rows.map((row) => row.position)])
+    await client.query('update bench_catchup.own_checkpoint set position = $1 where id = 1', [position])
+    await client.query('commit')
+  }
+}

@@ -1,0 +1,95 @@
+/** What the cases share: taking turns, medians, percentiles, and the event that everybody writes. */
+import { createAftercommit } from 'aftercommit'
+import pg from 'pg'
+
+export const payload = {
+  total: 90,
+  customer: { email: 'ada@example.com', tier: 'gold' },
+  items: [
+    { sku: 'a-100', quantity: 1 },
+    { sku: 'b-200', quantity: 2 },
+  ],
+}
+
+/** Calls per second of each variant, with `writers` calls in flight; variants take turns, first one round to warm up. */
+export async function takeTurns(variants, { rounds, ms, writers, per = 1 }) {
+  const rates = Object.fromEntries(Object.keys(variants).map((name) => [name, []]))
+  for (let round = -1; round < rounds; round++) {
+    for (const [name, call] of Object.entries(variants)) {
+      const rate = await countFor(round < 0 ? ms / 4 : ms, writers, call)
+      if (round >= 0) rates[name].push(rate * per)
+    }
+  }
+  return Object.fromEntries(Object.entries(rates).map(([name, all]) => [name, median(all)]))
+}
+
+async function countFor(ms, writers, call) {
+  const began = performance.now()
+  let calls = 0
+  const writer = async (number) => {
+    while (performance.now() - began < ms) {
+      await call(number)
+      calls++
+    }
+  }
+  await Promise.all(Array.from({ length: writers }, (_, number) => writer(number)))
+  return (calls * 1_000) / (performance.now() - began)
+}
+
+export function median(numbers) {
+  return percentile(numbers, 0.5)
+}
+
+export function percentile(numbers, share) {
+  const sorted = [...numbers].sort((a, b) => a - b)
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]
+}
+
+export function atLeast(what, value, wanted) {
+  return { what, value: value.toFixed(2), wanted: `goal ≥ ${wanted}`, met: value >= wanted }
+}
+
+export function atMost(what, value, wanted, unit) {
+  return { what, value: `${value.toFixed(2)} ${unit}`, wanted: `goal ≤ ${wanted} ${unit}`, met: value <= wanted }
+}
+
+export function perSecond(rate) {
+  return `${Math.round(rate).toLocaleString('en')} /s`
+}
+
+/** Connections held for the whole case, one per writer, in the mode most programs use. */
+export async function connect(url, count) {
+  const clients = await Promise.all(
+    Array.from({ length: count }, async () => {
+      const client = new pg.Client(url)
+      await client.connect()
+      return client
+    }),
+  )
+  return { clients, end: () => Promise.all(clients.map((client) => client.end())) }
+}
+
+/** An installed log in a schema of its own, dropped at the end. */
+export async function withLog(url, schema, use, options = {}) {
+  const ac = createAftercommit({ database: url, schema, poolSize: 32, ...options })
+  await ac.migrate()
+  try {
+    return await use(ac)
+  } finally {
+    await ac.stop()
+    const { clients, end } = await connect(url, 1)
+    await clients[0].query(`drop schema ${schema} cascade`)
+    await end()
+  }
+}
+
+/** The plain insert that a programmer would write into our table, or into one like it. */
+export function insertText(table) {
+  return `insert into ${table} (id, type, aggregate_type, aggregate_id, payload, metadata, occurred_at)
+          values ($1, $2, $3, $4, $5, $6, $7) returning position`
+}
+
+export function insertValues(id) {
+  const metadata = JSON.stringify({ correlation_id: id })
+  return [id, 'order.placed', 'order', id, JSON.stringify(payload), metadata, new Date().toISOString()]
+}

@@ -1,0 +1,147 @@
+-- why: named readers with their checkpoints and leases, dead letters, parked events, processed keys, projections, relays.
+-- locks: none that anybody waits for; every object here is new.
+-- older: keep
+
+create table :schema.subscriptions (
+  id text primary key,
+  kind text not null default 'subscription',
+  -- What was registered last: the filter, as JSON. A process that registered an earlier one may not own it any more.
+  definition jsonb not null,
+  generation bigint not null default 1,
+  paused boolean not null default false,
+  -- active, failing, stopped
+  status text not null default 'active',
+  reason text,
+  created_at timestamptz not null default clock_timestamp(),
+  updated_at timestamptz not null default clock_timestamp()
+);
+
+-- One row per partition of a subscription; the row is the checkpoint and the lease. Every write names its term.
+create table :schema.subscription_partitions (
+  id text not null references :schema.subscriptions on delete cascade,
+  partition integer not null default 0,
+  -- Everything at or below is finished, and so is what lies in `done` above it.
+  position bigint not null,
+  done int8multirange not null default '{}',
+  last_event_id text,
+  updated_at timestamptz not null default clock_timestamp(),
+  owner text,
+  term bigint not null default 0,
+  lease_until timestamptz,
+  -- False while somebody runs it, true once it was given back: an owner that died leaves false behind.
+  clean boolean not null default true,
+  -- The epoch of the log that the position belongs to.
+  epoch integer not null default 1,
+  -- After an unclean end: which position is being tried, and how often it was begun.
+  trying bigint,
+  tries integer not null default 0,
+  primary key (id, partition)
+) with (fillfactor = 50);
+
+-- One model for everything that ran out of tries. The event is a copy: it outlives its partition.
+create table :schema.letters (
+  id bigint generated always as identity primary key,
+  kind text not null,
+  owner text not null,
+  key text not null,
+  event_id text not null,
+  position bigint not null,
+  event jsonb not null,
+  error jsonb not null,
+  attempts integer not null,
+  first_attempt_at timestamptz not null,
+  last_attempt_at timestamptz not null,
+  status text not null default 'dead' check (status in ('dead', 'redriving', 'resolved', 'discarded')),
+  -- Whether later events of the key wait behind it.
+  parks boolean not null default false,
+  -- Written while its subscription was failing: tried again by itself once that is over.
+  streak boolean not null default false,
+  who text,
+  reason text,
+  changed_at timestamptz not null default clock_timestamp(),
+  unique (kind, owner, event_id)
+);
+create index letters_open on :schema.letters (kind, owner, key) where status in ('dead', 'redriving') or parks;
+create index letters_recent on :schema.letters (changed_at desc, id desc);
+
+-- Copies of events that wait behind a dead letter of their key, in order.
+create table :schema.parked (
+  owner text not null,
+  position bigint not null,
+  key text not null,
+  event jsonb not null,
+  parked_at timestamptz not null default clock_timestamp(),
+  primary key (owner, position)
+);
+create index parked_key on :schema.parked (owner, key, position);
+
+create table :schema.processed (
+  subscription_id text not null,
+  event_id text not null,
+  position bigint,
+  processed_at timestamptz not null default clock_timestamp(),
+  primary key (subscription_id, event_id)
+);
+create index processed_age on :schema.processed (processed_at);
+
+create table :schema.projection_states (
+  projection text not null,
+  id text not null,
+  state jsonb not null,
+  position bigint not null,
+  primary key (projection, id)
+);
+
+create table :schema.relay_batches (
+  relay text not null,
+  first_position bigint not null,
+  last_position bigint not null,
+  events bigint not null,
+  published_at timestamptz not null default clock_timestamp(),
+  primary key (relay, last_position)
+);
+
+-- Where the frontier stood at a time. An event at or below such a mark that was recorded later was written by hand.
+create table :schema.frontier_marks (
+  at timestamptz primary key default clock_timestamp(),
+  frontier bigint not null
+);
+
+create or replace function :schema.publish_frontier(p_epoch integer, p_frontier bigint, p_witness bigint) returns boolean
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $aftercommit$
+begin
+  update :schema.log_state
+     set frontier = p_frontier, witness = greatest(witness, p_witness)
+   where epoch = p_epoch and frontier < p_frontier;
+  if not found then return false; end if;
+  insert into :schema.frontier_marks (frontier)
+  select p_frontier
+   where not exists (select from :schema.frontier_marks where at > clock_timestamp() - interval '1 minute')
+  on conflict do nothing;
+  return true;
+end
+$aftercommit$;
+
+-- What SQL users may rely on.
+create view :schema.checkpoints as
+  select id as subscription_id, partition, position, last_event_id, updated_at, owner
+    from :schema.subscription_partitions;
+
+create view :schema.dead_letters as
+  select id, kind, owner, key, event_id, position, event, error, attempts, first_attempt_at, last_attempt_at, status, who, reason
+    from :schema.letters;
+
+create view :schema.outbox as
+  select e.id as event_id, b.relay, b.published_at
+    from :schema.relay_batches b
+    join :schema.events e on e.position between b.first_position and b.last_position;
+
+create view :schema.processed_events as
+  select event_id, subscription_id, processed_at
+    from :schema.processed;
+
+-- Whether the process holds the lock that proves it is alive; behind a pooler it cannot.
+alter table :schema.processes add column locked boolean not null default false;
+
+-- New functions are nobody's until granted.
+revoke all on all functions in schema :schema from public;

@@ -1,0 +1,128 @@
+/** Calling the handler: alone, in a transaction that moves the checkpoint, or with a batch. */
+import { AftercommitError } from '../errors.ts'
+import { type AnyEvent, liftEvent, Undecodable } from '../log/index.ts'
+import type { Queryable, Transaction } from '../postgres/index.ts'
+import { CallContext, causedBy, withinTime } from './handler-call.ts'
+import type { Item } from './lanes.ts'
+import type { RunState } from './run-state.ts'
+import { removeParked, resolveLetter, saveCheckpoint } from './statements.ts'
+
+export interface Call {
+  readonly result: Promise<unknown>
+  /** Resolves when the handler itself has ended, which may be after its time was up. */
+  readonly lingering: Promise<unknown>
+}
+
+/** Calls the handler with one event. Undefined when it was done at once; throws what it throws at once. */
+export function callHandler(run: RunState, item: Item): Call | undefined {
+  const event = readable(run, item.event)
+  const attempt = item.attempts + 1
+  const redriven = item.source !== 'log'
+  if (run.definition.transactional) {
+    return inTransaction(run, [event], attempt, redriven, (tx) =>
+      redriven ? settleRedriven(run, tx, item) : moveCheckpoint(run, tx, [event]),
+    )
+  }
+  const context = new CallContext(run.definition.id, event, attempt, redriven, undefined)
+  const called = run.definition.authorize ? callAuthorized(run, [event], context) : handle(run, [event], context)
+  return isThenable(called) ? watch(run, called, context) : undefined
+}
+
+/** Calls the handler with several events at once. */
+export function callBatch(run: RunState, items: readonly Item[]): Call {
+  const events = items.map((item) => readable(run, item.event))
+  if (run.definition.transactional) return inTransaction(run, events, 1, false, (tx) => moveCheckpoint(run, tx, events))
+  const context = new CallContext(run.definition.id, events[0]!, 1, false, undefined)
+  return watch(run, callAuthorized(run, events, context), context)
+}
+
+/** Redriven and handled: the letter is resolved, or the event no longer waits. */
+export async function settleRedriven(run: RunState, db: Queryable, item: Item): Promise<void> {
+  const kept =
+    item.source === 'letter'
+      ? await resolveLetter(db, run.lease, item.letter!)
+      : await removeParked(db, run.lease, item.event.position)
+  if (!kept) throw leaseLost(run)
+}
+
+/** With the payload in its newest form. */
+function readable(run: RunState, event: AnyEvent): AnyEvent {
+  if (event.payload instanceof Undecodable) {
+    throw new AftercommitError('UNDECODABLE', `The stored payload of event "${event.id}" cannot be read.`)
+  }
+  return liftEvent(run.parts.definitions, event)
+}
+
+function handle({ definition }: RunState, events: readonly AnyEvent[], context: CallContext): unknown {
+  const call = definition.handle
+    ? () => definition.handle!(events[0]!, context)
+    : () => definition.handleBatch!(events, context)
+  return causedBy(events[0]!, call)
+}
+
+async function callAuthorized(run: RunState, events: readonly AnyEvent[], context: CallContext): Promise<unknown> {
+  await authorize(run, events)
+  return handle(run, events, context)
+}
+
+async function authorize({ definition }: RunState, events: readonly AnyEvent[]): Promise<void> {
+  if (!definition.authorize) return
+  for (const event of events) {
+    if (await definition.authorize(event, { subscription: definition.id })) continue
+    throw new AftercommitError('UNAUTHORIZED', `Event "${event.id}" is not authorised for "${definition.id}".`)
+  }
+}
+
+function watch(run: RunState, called: PromiseLike<unknown>, context: CallContext): Call {
+  run.calls.add(context)
+  const ended = Promise.resolve(called).finally(() => run.calls.delete(context))
+  const result = withinTime(ended, run.definition.timeoutMs, run.parts.clock, context)
+  return { result, lingering: ended.catch(() => {}) }
+}
+
+/** The handler's writes and the checkpoint are one transaction; out of time, its connection goes with it. */
+function inTransaction(
+  run: RunState,
+  events: readonly AnyEvent[],
+  attempt: number,
+  redriven: boolean,
+  settle: (tx: Transaction) => Promise<void>,
+): Call {
+  const { database, wrapTransaction } = run.parts
+  const tooLate = new AbortController()
+  const work = async (tx: Transaction) => {
+    const context = new CallContext(run.definition.id, events[0]!, attempt, redriven, wrapTransaction(tx))
+    await authorize(run, events)
+    const told = tellCause(tx, events[0]!)
+    const { result } = watch(run, Promise.resolve(handle(run, events, context)), context)
+    await result.catch((error) => {
+      if ((error as { code?: string }).code === 'TIMED_OUT' || run.lost) tooLate.abort(error)
+      throw error
+    })
+    await told
+    await settle(tx)
+  }
+  const result = database.transaction(work, { signal: tooLate.signal })
+  return { result, lingering: result.catch(() => {}) }
+}
+
+async function moveCheckpoint(run: RunState, tx: Transaction, events: readonly AnyEvent[]): Promise<void> {
+  if (!(await saveCheckpoint(tx, run.lease, run.progress.checkpoint(events)))) throw leaseLost(run)
+}
+
+/** What the database sees of the cause, so that writes captured by triggers keep the chain. */
+async function tellCause(tx: Transaction, event: AnyEvent): Promise<void> {
+  await tx.query(
+    `select set_config('aftercommit.correlation_id', $1::text, true), set_config('aftercommit.causation_id', $2::text, true),
+            set_config('aftercommit.depth', $3::text, true)`,
+    [event.metadata.correlationId ?? event.id, event.id, String(event.metadata.depth + 1)],
+  )
+}
+
+function leaseLost({ definition }: RunState): AftercommitError {
+  return new AftercommitError('LEASE_LOST', `The lease of "${definition.id}" changed hands, so nothing was written.`)
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
+}

@@ -1,0 +1,96 @@
+/**
+ * Writes checkpoints, one at a time and always the newest. On a quiet system that is one write per event; under load a
+ * write is under way while many events pass, and the next one covers them all.
+ */
+import type { Clock } from '../runtime/index.ts'
+import type { Definition } from './definition.ts'
+import type { Checkpoint } from './progress.ts'
+
+export interface CheckpointWriter {
+  /** Something was finished. With `sync` the promise resolves when it is written; otherwise there is nothing to await. */
+  finished(): Promise<void> | undefined
+  /** Only non-matching events were passed: worth a write now and then. */
+  passed(): void
+  /** Writes what is not written yet. */
+  flush(): Promise<void>
+  close(): void
+}
+
+export interface CheckpointWriterOptions {
+  readonly mode: Definition['checkpoint']
+  readonly clock: Clock
+  readonly current: () => Checkpoint
+  /** Called with everything that goes wrong, and with false when the lease was lost. */
+  readonly save: (checkpoint: Checkpoint) => Promise<void>
+  readonly onError: (error: unknown) => void
+}
+
+/** Writes closer together than this cost more than they save. */
+const SPACING_MS = 5
+const PASSED_MS = 1_000
+
+export function createCheckpointWriter({
+  mode,
+  clock,
+  current,
+  save,
+  onError,
+}: CheckpointWriterOptions): CheckpointWriter {
+  const delayMs = typeof mode === 'object' ? mode.withinMs : 0
+  const every = typeof mode === 'object' ? mode.every : 1
+  let dirty = 0
+  let writing: Promise<void> | undefined
+  let cancel: (() => void) | undefined
+  let lastWriteMs = Number.NEGATIVE_INFINITY
+
+  function write(): Promise<void> {
+    cancel?.()
+    cancel = undefined
+    dirty = 0
+    writing = save(current()).finally(() => {
+      writing = undefined
+      lastWriteMs = clock.monotonic()
+      if (dirty > 0) plan()
+    })
+    return writing
+  }
+
+  function inBackground(): void {
+    cancel = undefined
+    if (writing === undefined && dirty > 0) write().catch(onError)
+  }
+
+  function plan(): void {
+    if (writing !== undefined) return
+    const spacing = Math.max(0, SPACING_MS - (clock.monotonic() - lastWriteMs))
+    const waitMs = dirty >= every ? spacing : Math.max(delayMs, spacing)
+    if (cancel !== undefined && dirty < every) return
+    cancel?.()
+    if (waitMs <= 0) inBackground()
+    else cancel = clock.setTimer(waitMs, inBackground)
+  }
+
+  return {
+    finished() {
+      dirty++
+      if (mode === 'sync') return flush()
+      plan()
+      return undefined
+    },
+    passed() {
+      if (dirty > 0 || cancel !== undefined || clock.monotonic() - lastWriteMs < PASSED_MS) return
+      dirty = 1
+      plan()
+    },
+    flush,
+    close() {
+      cancel?.()
+      cancel = undefined
+    },
+  }
+
+  async function flush(): Promise<void> {
+    while (writing !== undefined) await writing.catch(() => {})
+    await write()
+  }
+}

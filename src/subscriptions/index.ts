@@ -1,0 +1,13 @@
+/**
+ * Named readers of the log. A subscription has one owner in the whole cluster, fenced by a term; it handles events in
+ * order, at least once, remembers how far it got, and passes what cannot be handled by way of a dead letter, so that
+ * nothing is skipped silently. It relies on the log's frontier: what the tailer gives is final.
+ *
+ * Start with definition.ts (what users write), runner.ts (one subscription at work), keeper.ts (who runs what), then
+ * lanes.ts, progress.ts and failure.ts, which decide and touch nothing.
+ */
+export { type HandlerContext, type SubscriptionOptions, toDefinition } from './definition.ts'
+export type { OperatorAction, SeekPreview, SubscriptionHandle } from './handle.ts'
+export type { SubscriptionState } from './handle-statements.ts'
+export { createSubscriptions, NUDGE, type Subscriptions, type SubscriptionsPart } from './subscriptions.ts'
+export { GiveUp, RetryAfter } from './words.ts'

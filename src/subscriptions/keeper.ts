@@ -1,0 +1,232 @@
+/**
+ * Owns what this process may own. One loop for all subscriptions: it takes free leases, renews its own in one statement,
+ * notices pauses, newer generations and marked letters, and starts and ends runners accordingly.
+ *
+ *   standby ──free, or the owner is gone──▶ running ──lost, paused, newer generation──▶ standby
+ *                                             └── stopped by its policy ──▶ standby until somebody resumes it
+ */
+import type { Database } from '../postgres/index.ts'
+import {
+  type Clock,
+  createLoop,
+  type Health,
+  type Logger,
+  type Loop,
+  type LoopContext,
+  type Registry,
+  type Service,
+  type ServiceState,
+} from '../runtime/index.ts'
+import type { Definition } from './definition.ts'
+import { LEASE_SECONDS, type Lease, releaseLease, renewLeases, selectLockless, takeLeases } from './lease-statements.ts'
+import type { RunEnd, RunParts } from './run-state.ts'
+import { Runner } from './runner.ts'
+import { selectMarkedOwners } from './statements.ts'
+
+export interface KeeperOptions {
+  readonly database: Database
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly metrics: Registry
+  readonly health: Health
+  readonly process: string
+  /** Whether this process holds the lock that proves it is alive, and whether it can hold one at all. */
+  readonly lock: () => { holds: boolean; possible: boolean }
+  readonly runnerParts: (definition: Definition) => Omit<RunParts, 'mayRun'>
+}
+
+export interface Registered {
+  readonly definition: Definition
+  readonly generation: bigint
+}
+
+interface Running {
+  readonly runner: Runner
+  readonly ended: Promise<void>
+}
+
+const STANDBY_MS = 1_000
+const RENEW_MS = 5_000
+/** An owner without its lock for this long is gone; one that merely reconnects is not. */
+const GONE_AFTER_MS = 1_000
+/** After this long without a renewal nothing new is begun: the lease may be somebody else's. */
+const SAFE_MS = (LEASE_SECONDS - 3) * 1_000
+const REST_AFTER_END_MS: Record<RunEnd, number> = { stopped: 0, lost: 1_000, 'needs newer code': 30_000, halted: 2_000 }
+
+export class Keeper implements Service {
+  readonly name = 'subscriptions'
+  readonly #options: KeeperOptions
+  readonly #loop: Loop
+  readonly #registered = new Map<string, Registered>()
+  readonly #running = new Map<string, Running>()
+  /** Not before this time, after an end that would only repeat itself. */
+  readonly #restUntil = new Map<string, number>()
+  /** Owners seen without their lock, and since when. */
+  readonly #lockless = new Map<string, number>()
+  #renewedAt = 0
+  #dueRenewal = 0
+  #forced = new Set<string>()
+  #stopping = false
+
+  constructor(options: KeeperOptions) {
+    this.#options = options
+    this.#loop = createLoop({
+      name: this.name,
+      clock: options.clock,
+      logger: options.logger,
+      metrics: options.metrics,
+      health: options.health,
+      run: (context) => this.#run(context),
+    })
+  }
+
+  get state(): ServiceState {
+    return this.#loop.state
+  }
+
+  start(): Promise<void> {
+    this.#stopping = false
+    return this.#loop.start()
+  }
+
+  /** Ends the runners first: what is under way finishes and is in the checkpoints. */
+  async stop(): Promise<void> {
+    this.#stopping = true
+    const running = [...this.#running.values()]
+    for (const { runner } of running) runner.end('stopped')
+    await Promise.all(running.map(({ ended }) => ended))
+    await this.#loop.stop()
+  }
+
+  add(registered: Registered): void {
+    this.#registered.set(registered.definition.id, registered)
+    if (registered.definition.instances === 'single') this.#forced.add(registered.definition.id)
+    this.#loop.wake()
+  }
+
+  /** Takes a subscription out of this process and waits until it has ended here. */
+  async remove(id: string): Promise<void> {
+    this.#registered.delete(id)
+    const running = this.#running.get(id)
+    running?.runner.end('stopped')
+    await running?.ended
+  }
+
+  /** Something changed in the database: a pause, a seek, a marked letter. */
+  nudge(): void {
+    this.#dueRenewal = 0
+    this.#restUntil.clear()
+    this.#loop.wake()
+  }
+
+  runner(id: string): Runner | undefined {
+    return this.#running.get(id)?.runner
+  }
+
+  runners(): Runner[] {
+    return [...this.#running.values()].map(({ runner }) => runner)
+  }
+
+  async #run(context: LoopContext): Promise<void> {
+    for (;;) {
+      const now = this.#options.clock.monotonic()
+      if (this.#running.size > 0 && now >= this.#dueRenewal) await this.#renew()
+      await this.#takeFree()
+      const standby = this.#running.size < this.#registered.size
+      const toRenewal = Math.max(10, this.#dueRenewal - this.#options.clock.monotonic())
+      await context.wait(standby ? STANDBY_MS : this.#running.size > 0 ? toRenewal : RENEW_MS)
+    }
+  }
+
+  async #renew(): Promise<void> {
+    const { database, clock, process } = this.#options
+    const held = [...this.#running.values()].map(({ runner }) => runner.lease)
+    const sentAt = clock.monotonic()
+    const renewed = new Map((await renewLeases(database.control, process, held)).map((row) => [row.id, row]))
+    this.#renewedAt = sentAt
+    this.#dueRenewal = sentAt + RENEW_MS
+    const marked = new Set(await selectMarkedOwners(database.control, [...renewed.keys()]))
+    for (const { id } of held) {
+      const row = renewed.get(id)
+      const runner = this.#running.get(id)?.runner
+      if (!runner) continue
+      if (row === undefined) runner.end('lost')
+      else if (row.paused || row.status === 'stopped' || row.generation !== this.#registered.get(id)?.generation)
+        runner.end('stopped')
+      else if (marked.has(id)) runner.nudge()
+    }
+  }
+
+  async #takeFree(): Promise<void> {
+    const { database, clock, process, logger } = this.#options
+    const now = clock.monotonic()
+    const lock = this.#options.lock()
+    // A process that should hold its lock and does not would be taken for gone: it takes nothing.
+    if (this.#stopping || (lock.possible && !lock.holds)) return
+    const wanted = [...this.#registered.values()].filter(
+      ({ definition: { id } }) => !this.#running.has(id) && (this.#restUntil.get(id) ?? 0) <= now,
+    )
+    if (wanted.length === 0) return
+    const gone = await this.#findGone(wanted.map(({ definition }) => definition.id))
+    const toWanted = ({ definition, generation }: Registered) => ({ id: definition.id, generation })
+    const forced = wanted.filter(({ definition }) => this.#forced.has(definition.id))
+    const others = wanted.filter(({ definition }) => !this.#forced.has(definition.id))
+    const sentAt = clock.monotonic()
+    const leases = [
+      ...(others.length > 0 ? await takeLeases(database.control, process, others.map(toWanted), gone) : []),
+      ...(forced.length > 0 ? await takeLeases(database.control, process, forced.map(toWanted), gone, true) : []),
+    ]
+    if (this.#running.size === 0) {
+      this.#renewedAt = sentAt
+      this.#dueRenewal = sentAt + RENEW_MS
+    }
+    for (const lease of leases) {
+      if (this.#stopping) await releaseLease(database.control, lease, lease.clean)
+      else this.#begin(lease)
+    }
+    const missed = wanted.length - leases.length
+    if (missed > 0) logger.debug({ subscriptions: missed }, 'lease held elsewhere')
+  }
+
+  async #findGone(ids: readonly string[]): Promise<string[]> {
+    const { database, clock, process } = this.#options
+    const prefix = database.schemaName.lockKey('process:')
+    const lockless = (await selectLockless(database.control, ids, prefix)).filter((owner) => owner !== process)
+    const now = clock.monotonic()
+    for (const owner of this.#lockless.keys()) if (!lockless.includes(owner)) this.#lockless.delete(owner)
+    for (const owner of lockless) if (!this.#lockless.has(owner)) this.#lockless.set(owner, now)
+    return lockless.filter((owner) => now - this.#lockless.get(owner)! >= GONE_AFTER_MS)
+  }
+
+  #begin(lease: Lease): void {
+    const registered = this.#registered.get(lease.id)
+    if (!registered) return
+    this.#forced.delete(lease.id)
+    const { runnerParts, logger, database, clock } = this.#options
+    const runner = new Runner(registered.definition, lease, {
+      ...runnerParts(registered.definition),
+      mayRun: () => this.#mayRun(),
+    })
+    const ended = runner
+      .run()
+      .catch((error) => {
+        logger.error({ subscription: lease.id, err: error }, 'subscription failed; it is taken up again')
+        return { end: 'lost' as const, clean: false }
+      })
+      .then(async ({ end, clean }) => {
+        this.#running.delete(lease.id)
+        const restMs = REST_AFTER_END_MS[end]
+        if (restMs > 0) this.#restUntil.set(lease.id, clock.monotonic() + restMs)
+        await releaseLease(database.control, lease, clean).catch(() => {})
+        logger.info({ subscription: lease.id, end }, 'lease released')
+        this.#loop.wake()
+      })
+    this.#running.set(lease.id, { runner, ended })
+  }
+
+  #mayRun(): boolean {
+    const lock = this.#options.lock()
+    if (lock.possible && !lock.holds) return false
+    return this.#options.clock.monotonic() - this.#renewedAt < SAFE_MS
+  }
+}

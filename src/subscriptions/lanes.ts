@@ -1,0 +1,105 @@
+/**
+ * Which events may run now. An event waits while an earlier one of its key is running, waiting for its next try, or being
+ * redriven; every other key flows. Pure: it knows events and times, not handlers.
+ */
+import type { AnyEvent } from '../log/index.ts'
+
+export interface Item {
+  readonly event: AnyEvent
+  readonly key: string
+  /** Where it came from: read from the log, a letter that is redriven, or from behind one. */
+  readonly source: 'log' | 'letter' | 'parked'
+  /** The letter, when it came from one. */
+  readonly letter: bigint | undefined
+  /** Tries that counted. */
+  attempts: number
+  /** Tries in a row that did not. */
+  faults: number
+  firstTriedAt: Date | undefined
+}
+
+interface Lane {
+  readonly key: string
+  readonly queue: Item[]
+  running: boolean
+  /** Not before this time. */
+  dueMs: number
+  /** A call that was given up and has not ended: the next try waits for it. */
+  lingering: Promise<unknown> | undefined
+}
+
+export function toItem(event: AnyEvent, key: string, source: Item['source'] = 'log', letter?: bigint): Item {
+  return { event, key, source, letter, attempts: 0, faults: 0, firstTriedAt: undefined }
+}
+
+export class Lanes {
+  readonly #lanes = new Map<string, Lane>()
+
+  get busy(): boolean {
+    return this.#lanes.size > 0
+  }
+
+  isHeld(key: string): boolean {
+    return this.#lanes.has(key)
+  }
+
+  /** Puts an event behind whatever its key waits for. */
+  add(item: Item): void {
+    const lane = this.#lanes.get(item.key)
+    if (lane) lane.queue.push(item)
+    else this.#lanes.set(item.key, { key: item.key, queue: [item], running: false, dueMs: 0, lingering: undefined })
+  }
+
+  /** The next event that may run now, oldest first. */
+  next(nowMs: number): Item | undefined {
+    let chosen: Item | undefined
+    for (const lane of this.#lanes.values()) {
+      const first = lane.queue[0]
+      if (first === undefined || lane.running || lane.dueMs > nowMs || lane.lingering) continue
+      if (chosen === undefined || first.event.position < chosen.event.position) chosen = first
+    }
+    return chosen
+  }
+
+  begin(item: Item): void {
+    this.#lanes.get(item.key)!.running = true
+  }
+
+  /** Done with, one way or another: the next of its key may run. */
+  finish(item: Item): void {
+    const lane = this.#lanes.get(item.key)!
+    lane.queue.shift()
+    lane.running = false
+    lane.dueMs = 0
+    if (lane.queue.length === 0) this.#lanes.delete(item.key)
+  }
+
+  /** To be tried again. */
+  retry(item: Item, dueMs: number, lingering?: Promise<unknown>): void {
+    const lane = this.#lanes.get(item.key)!
+    lane.running = false
+    lane.dueMs = dueMs
+    lane.lingering = lingering
+    void lingering?.finally(() => {
+      if (lane.lingering === lingering) lane.lingering = undefined
+    })
+  }
+
+  /** Takes everything of a key that has not begun. */
+  drain(key: string): Item[] {
+    const lane = this.#lanes.get(key)
+    if (!lane) return []
+    const rest = lane.queue.splice(lane.running ? 1 : 0)
+    if (lane.queue.length === 0) this.#lanes.delete(key)
+    return rest
+  }
+
+  /** When the next waiting event is due; infinity when none is. */
+  nextDueMs(): number {
+    let due = Number.POSITIVE_INFINITY
+    for (const lane of this.#lanes.values()) {
+      if (!lane.running && !lane.lingering && lane.dueMs < due) due = lane.dueMs
+    }
+    return due
+  }
+}

@@ -1,0 +1,177 @@
+/** What follows from a call: done, another try, a letter, or the end of the run. */
+import { toErrorRecord } from '../dead-letters/index.ts'
+import { AftercommitError } from '../errors.ts'
+import { SchemaVersionTooNewError } from '../events/index.ts'
+import { settleRedriven } from './calls.ts'
+import { decideFailure } from './failure.ts'
+import type { Item } from './lanes.ts'
+import type { RunState } from './run-state.ts'
+import { countTry, markStreak, parkEvents, redriveStreak, returnLetter, saveStatus, writeLetter } from './statements.ts'
+
+/** A call that outlived its time may go on for this long before the next try begins beside it. */
+const LINGER_MS = 30_000
+
+export async function succeed(run: RunState, item: Item): Promise<void> {
+  const { definition, parts, lanes, progress } = run
+  run.handled++
+  parts.metrics.handled.inc()
+  if (item.source !== 'log' && !definition.transactional) await settleRedriven(run, parts.database.control, item)
+  lanes.finish(item)
+  if (item.source === 'log') {
+    progress.finish(item.event.position, item.event.id)
+    if (!definition.transactional) await run.writer.finished()
+  } else if (!lanes.isHeld(item.key)) run.nudge()
+  if (run.streak.length > 0 || run.failing) await recover(run)
+}
+
+export async function fail(run: RunState, item: Item, error: unknown, lingering?: Promise<unknown>): Promise<void> {
+  const { definition, parts, lanes } = run
+  const { clock, logger, metrics } = parts
+  if (error instanceof SchemaVersionTooNewError) return needNewerCode(run, error, item)
+  const tried = { error, attempt: item.attempts + 1, faults: item.faults, transactional: definition.transactional }
+  const verdict = decideFailure(tried, definition.retry)
+  const counts = verdict.kind === 'dead' || verdict.counts
+  item.attempts += counts ? 1 : 0
+  item.faults = counts ? 0 : item.faults + 1
+  metrics.failed.inc()
+  const fields = { ...fieldsOf(run, item), err: error }
+  if (verdict.kind === 'retry' || (run.failing && item.source === 'log')) {
+    const delayMs = verdict.kind === 'retry' ? verdict.delayMs : definition.retry.maxMs
+    metrics.retried.inc()
+    logger.warn({ ...fields, delay_ms: Math.round(delayMs) }, 'handler failed; it is tried again')
+    lanes.retry(item, clock.monotonic() + delayMs, lingering && Promise.race([lingering, clock.sleep(LINGER_MS)]))
+    return
+  }
+  if (definition.onFailure === 'stop' && item.source === 'log') return halt(run, item, error)
+  logger.error(fields, 'dead letter: the event ran out of tries')
+  await bury(run, item, error)
+}
+
+/** The event becomes a letter; with `park`, whatever waits for its key goes behind it. */
+export async function bury(run: RunState, item: Item, error: unknown): Promise<void> {
+  const { definition, parts, lanes, progress } = run
+  const { database, metrics, storeStacks } = parts
+  const unauthorised = error instanceof AftercommitError && error.code === 'UNAUTHORIZED'
+  const parks = definition.onFailure === 'park' && !unauthorised
+  metrics.buried.inc()
+  const record = toErrorRecord(error, { storeStacks })
+  if (item.source === 'letter') {
+    const returned = await returnLetter(
+      database.control,
+      run.lease,
+      item.letter!,
+      JSON.stringify(record),
+      item.attempts,
+    )
+    if (!returned) return run.end('lost')
+  } else {
+    const checkpoint = progress.checkpoint(item.source === 'log' ? [item.event] : [])
+    const letter = {
+      kind: 'subscription',
+      owner: definition.id,
+      key: item.key,
+      event: item.event,
+      error: record,
+      attempts: Math.max(1, item.attempts),
+      firstAttemptAt: item.firstTriedAt ?? parts.clock.now(),
+      parks,
+    } as const
+    if (!(await writeLetter(database.control, run.lease, checkpoint, letter))) return run.end('lost')
+  }
+  if (parks) run.parkedKeys.add(item.key)
+  lanes.finish(item)
+  if (item.source === 'log') progress.finish(item.event.position, item.event.id)
+  if (parks)
+    await park(
+      run,
+      lanes.drain(item.key).filter(({ source }) => source === 'log'),
+    )
+  if (item.source === 'log' && !unauthorised) await countStreak(run, item)
+}
+
+/** Copies events behind the letter of their key, and passes them. */
+export async function park(run: RunState, items: readonly Item[]): Promise<void> {
+  if (items.length === 0) return
+  const { database } = run.parts
+  const checkpoint = run.progress.checkpoint(items.map(({ event }) => event))
+  if (!(await parkEvents(database.control, run.lease, checkpoint, items))) return run.end('lost')
+  for (const { event } of items) run.progress.finish(event.position, event.id)
+}
+
+/** After an unclean end: whether the event ended the process so often that it must not be begun again. */
+export async function isDeadly(run: RunState, item: Item): Promise<boolean> {
+  const tries = await countTry(run.parts.database.control, run.lease, item.event.position)
+  if (tries === undefined) {
+    run.end('lost')
+    return true
+  }
+  if (tries <= run.definition.retry.maxAttempts) return false
+  item.attempts = tries - 1
+  await bury(
+    run,
+    item,
+    new AftercommitError('PROCESS_DIED', `The process ended ${tries - 1} times while it handled this event.`),
+  )
+  return true
+}
+
+/** A batch that succeeded counts like a single event. */
+export async function recover(run: RunState): Promise<void> {
+  const { database, logger } = run.parts
+  const { id } = run.definition
+  run.streak = []
+  if (!run.failing) return
+  run.failing = false
+  await saveStatus(database.control, id, 'active', null)
+  const letters = await redriveStreak(database.control, id)
+  logger.info({ subscription: id, letters }, 'subscription recovered; its letters are redriven')
+  run.nudge()
+}
+
+async function countStreak(run: RunState, item: Item): Promise<void> {
+  const { database, logger } = run.parts
+  const { id, failingAfter } = run.definition
+  run.streak.push(item.event.id)
+  if (run.streak.length < failingAfter || run.failing) return
+  run.failing = true
+  const reason = `${run.streak.length} keys in a row ran out of tries`
+  await markStreak(database.control, id, run.streak)
+  await saveStatus(database.control, id, 'failing', reason)
+  logger.error({ subscription: id }, `subscription is failing: ${reason}; it tries the next event until that succeeds`)
+}
+
+/** Not the event's fault: a process with newer code will handle it. */
+export async function needNewerCode(run: RunState, error: SchemaVersionTooNewError, item?: Item): Promise<void> {
+  const { database, logger } = run.parts
+  const { id } = run.definition
+  if (item) run.lanes.retry(item, Number.POSITIVE_INFINITY)
+  run.end('needs newer code')
+  logger.error({ subscription: id, event_id: error.eventId, err: error }, 'needs newer code: the lease is given up')
+  await saveStatus(database.control, id, 'active', `needs newer code for "${error.eventName}"`)
+}
+
+async function halt(run: RunState, item: Item, error: unknown): Promise<void> {
+  const { database, logger } = run.parts
+  const { name, code, message } = toErrorRecord(error)
+  run.lanes.retry(item, Number.POSITIVE_INFINITY)
+  run.end('halted')
+  await saveStatus(
+    database.control,
+    run.definition.id,
+    'stopped',
+    `event ${item.event.id}: ${code ?? name}: ${message}`,
+  )
+  logger.error({ ...fieldsOf(run, item), err: error }, 'subscription stopped: the event ran out of tries')
+}
+
+/** What every line about an event says; never the payload or the user. */
+export function fieldsOf(run: RunState, { event, attempts }: Item): Record<string, unknown> {
+  return {
+    subscription: run.definition.id,
+    event_id: event.id,
+    event_type: event.type,
+    correlation_id: event.metadata.correlationId,
+    trace_id: event.traceId,
+    attempt: attempts,
+  }
+}

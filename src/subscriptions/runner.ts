@@ -1,0 +1,317 @@
+/**
+ * Runs one subscription while this process owns it. What can happen, failures first:
+ *
+ *   the lease is lost        calls are aborted, nothing more is written; whoever has it now goes on from the checkpoint
+ *   the handler fails        its key waits for the next try; after the last one the event becomes a letter (park, skip)
+ *                            or the subscription stops
+ *   it fails for key after key   the handler is broken: `failing` keeps the checkpoint and tries the head until it succeeds
+ *   the owner before died    what it may have begun is run one by one, each try written down before it begins, so that an
+ *                            event which ends the process is counted and parked
+ *   history forked or went   it stops and says so, rather than go on from a place that is no longer there
+ *   a letter was marked      it is redriven, then what waits behind it, in order; then its key is free
+ *   nothing to do            waits for the tailer, a due try or a nudge
+ */
+import { AftercommitError } from '../errors.ts'
+import type { AnyEvent } from '../log/index.ts'
+import { sqlstateOf } from '../postgres/index.ts'
+import { createWaker } from '../runtime/index.ts'
+import { runBatch } from './batches.ts'
+import { callHandler } from './calls.ts'
+import { createCheckpointWriter } from './checkpoint-writer.ts'
+import { type Definition, WINDOW } from './definition.ts'
+import type { CallContext } from './handler-call.ts'
+import { type Item, Lanes, toItem } from './lanes.ts'
+import type { Lease } from './lease-statements.ts'
+import { fail, fieldsOf, isDeadly, park, succeed } from './outcomes.ts'
+import { Progress } from './progress.ts'
+import { redriveMarked } from './redrive.ts'
+import type { RunEnd, RunParts, RunState } from './run-state.ts'
+import { saveCheckpoint, saveStatus, selectParkedKeys } from './statements.ts'
+
+/** Events per read; what is not taken at once is kept for the next turn. */
+const PAGE = 500
+/** Positions per read while a filter lets little through: a page must not take longer than a server allows. */
+const FIRST_SPAN = 10_000n
+const LONGEST_SPAN = 10_000_000n
+
+export class Runner implements RunState {
+  readonly definition: Definition
+  readonly lease: Lease
+  readonly parts: RunParts
+  readonly progress: Progress
+  readonly lanes = new Lanes()
+  readonly writer
+  readonly parkedKeys = new Set<string>()
+  readonly calls = new Set<CallContext>()
+  careful: number
+  streak: string[] = []
+  failing: boolean
+  handled = 0
+  readonly #waker
+  readonly #stopping = new AbortController()
+  readonly #epoch: number
+  #running = 0
+  #end: RunEnd | undefined
+  #page: { events: readonly AnyEvent[]; next: number; upTo: bigint } = { events: [], next: 0, upTo: 0n }
+  #span = FIRST_SPAN
+  #marked = true
+
+  constructor(definition: Definition, lease: Lease, parts: RunParts) {
+    this.definition = definition
+    this.lease = lease
+    this.parts = parts
+    this.careful = lease.clean ? 0 : WINDOW
+    this.failing = lease.failing
+    this.#epoch = parts.tailer.epoch
+    this.progress = new Progress(lease.position, lease.done)
+    this.#waker = createWaker(parts.clock)
+    this.writer = createCheckpointWriter({
+      mode: definition.checkpoint,
+      clock: parts.clock,
+      current: () => this.progress.checkpoint(),
+      save: async (checkpoint) => {
+        if (!(await saveCheckpoint(parts.database.control, lease, checkpoint))) this.end('lost')
+        else if (parts.tellsDetails)
+          parts.logger.debug({ subscription: definition.id, position: String(checkpoint.position) }, 'checkpoint')
+      },
+      onError: (error) =>
+        parts.logger.warn({ subscription: definition.id, err: error }, 'checkpoint not written; it is tried again'),
+    })
+  }
+
+  /** Everything at or below was read, and nothing of it is under way. */
+  get settledAt(): bigint {
+    return this.lanes.busy || this.#running > 0 ? this.progress.checkpoint().position : this.progress.scanned
+  }
+
+  get lost(): boolean {
+    return this.#end === 'lost'
+  }
+
+  end(why: RunEnd): void {
+    this.#end ??= why
+    if (why === 'lost') {
+      const reason = new AftercommitError('LEASE_LOST', `The lease of "${this.definition.id}" was lost.`)
+      for (const call of this.calls) call.abort(reason)
+    }
+    this.#stopping.abort()
+    this.#waker.wake()
+  }
+
+  nudge(): void {
+    this.#marked = true
+    this.#waker.wake()
+  }
+
+  /** Runs until it is ended. `clean`: everything that was begun is in the checkpoint. */
+  async run(): Promise<{ end: RunEnd; clean: boolean }> {
+    const { database, logger, tailer, metrics } = this.parts
+    const subscription = this.definition.id
+    const obstacle = this.#obstacle()
+    if (obstacle !== undefined) {
+      await saveStatus(database.control, subscription, 'stopped', obstacle)
+      logger.error({ subscription }, `subscription stopped: ${obstacle}`)
+      return { end: 'halted', clean: true }
+    }
+    for (const key of await selectParkedKeys(database.control, subscription)) this.parkedKeys.add(key)
+    logger.info(
+      { subscription, position: String(this.lease.position), term: String(this.lease.term) },
+      'lease acquired',
+    )
+    const target = tailer.frontier
+    let catchingUp = target > this.lease.position ? metrics.catchUp() : undefined
+    if (catchingUp) logger.info({ subscription, behind: String(target - this.lease.position) }, 'catch-up started')
+    try {
+      while (!this.#stopping.signal.aborted) {
+        const worked = await this.#round()
+        if (catchingUp && this.settledAt >= target) {
+          catchingUp(this.handled)
+          catchingUp = undefined
+          logger.info({ subscription, events: this.handled }, 'catch-up completed')
+        }
+        if (!worked) await this.#rest()
+      }
+      while (this.#running > 0 && !this.lost) await this.#waker.wait(1_000)
+    } finally {
+      this.writer.close()
+    }
+    const clean = !this.lost && (await this.#flush())
+    return { end: this.#end ?? 'stopped', clean }
+  }
+
+  /** Why this must not run from its checkpoint, if so. */
+  #obstacle(): string | undefined {
+    const { position, keptFrom, forkedAt } = this.lease
+    if (forkedAt !== null && position > forkedAt) {
+      return `history forked after position ${forkedAt} and this had come to ${position}; seek to go on`
+    }
+    if (keptFrom <= position + 1n) return undefined
+    return `history lost: events ${position + 1n} to ${keptFrom - 1n} were dropped before they were handled; seek to go on`
+  }
+
+  /** One turn: what is due, what was marked, what is new. False when there is nothing to do. */
+  async #round(): Promise<boolean> {
+    const { clock, database, tailer } = this.parts
+    if (!this.parts.mayRun()) return false
+    // Another epoch: whether the checkpoint still means something is looked at when the lease is taken again.
+    if (tailer.epoch !== this.#epoch && tailer.epoch !== 0) this.end('stopped')
+    const due = this.lanes.next(clock.monotonic())
+    if (due && this.#running < this.definition.concurrency) {
+      await this.#start(due)
+      return true
+    }
+    if (this.#marked) {
+      this.#marked = false
+      if (await redriveMarked(database.control, this.lease, this.parkedKeys, this.lanes)) return true
+    }
+    if (this.#mustWait()) return false
+    if (this.#page.next >= this.#page.events.length && !(await this.#turnPage())) return false
+    await this.#takePage()
+    return true
+  }
+
+  /** Nothing new is begun while the window is full, all lanes are busy, or everything waits for the head. */
+  #mustWait(): boolean {
+    const { concurrency, onFailure } = this.definition
+    if (this.#running >= concurrency || this.progress.held >= WINDOW) return true
+    return (onFailure === 'stop' || this.failing) && this.lanes.busy
+  }
+
+  async #turnPage(): Promise<boolean> {
+    const { tailer, limit } = this.parts
+    const { typeExpression, tenant } = this.definition
+    const from = this.progress.scanned
+    const most = limit ? await limit() : tailer.frontier
+    if (from >= most || from >= tailer.frontier) return false
+    try {
+      const page = await tailer.read(from, PAGE, { type: typeExpression, tenant, span: this.#span })
+      const isOpen = page.events.at(-1)?.position ?? 0n
+      const events = isOpen > most ? page.events.filter(({ position }) => position <= most) : page.events
+      this.#page = { events, next: 0, upTo: page.upTo > most ? most : page.upTo }
+      this.#span = page.events.length > 0 ? FIRST_SPAN : this.#span < LONGEST_SPAN ? this.#span * 2n : this.#span
+    } catch (error) {
+      // A page that takes longer than the server allows is asked for in smaller pieces.
+      if (sqlstateOf(error) !== '57014' || this.#span <= 10n) throw error
+      this.#span /= 4n
+    }
+    return true
+  }
+
+  /** Takes events of the page until it is used up or something must be waited for. */
+  async #takePage(): Promise<void> {
+    const page = this.#page
+    const before = this.handled
+    if (this.definition.handleBatch) await this.#takeBatch()
+    else {
+      while (
+        page.next < page.events.length &&
+        !this.#stopping.signal.aborted &&
+        this.parts.mayRun() &&
+        !this.#mustWait()
+      ) {
+        const event = page.events[page.next++]!
+        if (this.#concerns(event)) await this.#take(event)
+        else this.progress.pass(event.position)
+      }
+    }
+    if (page.next < page.events.length || this.#stopping.signal.aborted) return
+    this.progress.pass(page.upTo)
+    if (this.handled === before) this.writer.passed()
+  }
+
+  #concerns(event: AnyEvent): boolean {
+    return this.definition.matches(event) && !this.progress.wasFinished(event.position)
+  }
+
+  async #take(event: AnyEvent): Promise<void> {
+    const item = toItem(event, this.definition.keyOf(event))
+    const waits = this.lanes.isHeld(item.key)
+    this.progress.take(event.position)
+    if (this.parkedKeys.has(item.key) && !waits) return park(this, [item])
+    this.lanes.add(item)
+    if (!waits) await this.#start(item)
+  }
+
+  async #takeBatch(): Promise<void> {
+    const page = this.#page
+    const batch: Item[] = []
+    while (page.next < page.events.length && batch.length < this.definition.batchSize) {
+      const event = page.events[page.next++]!
+      if (!this.#concerns(event)) {
+        this.progress.pass(event.position)
+        continue
+      }
+      const key = this.definition.keyOf(event)
+      if (this.parkedKeys.has(key) || this.lanes.isHeld(key)) await this.#take(event)
+      else {
+        this.progress.take(event.position)
+        batch.push(toItem(event, key))
+      }
+    }
+    await runBatch(this, batch, (item) => this.#start(item))
+  }
+
+  /** Starts an event; with one lane, waits for its end. */
+  async #start(item: Item): Promise<void> {
+    this.lanes.begin(item)
+    if (this.definition.concurrency === 1) return this.#try(item)
+    this.#running++
+    void this.#try(item)
+      .catch((error) => {
+        this.parts.logger.error(
+          { subscription: this.definition.id, err: error },
+          'a lane failed; the subscription is taken up again',
+        )
+        this.end('lost')
+      })
+      .finally(() => {
+        this.#running--
+        this.#waker.wake()
+      })
+  }
+
+  async #try(item: Item): Promise<void> {
+    const { clock, logger, tellsDetails } = this.parts
+    item.firstTriedAt ??= clock.now()
+    if (this.careful > 0 && item.source === 'log' && item.attempts === 0) {
+      this.careful--
+      if (await isDeadly(this, item)) return
+    }
+    if (tellsDetails) logger.debug(fieldsOf(this, item), 'processing event')
+    let lingering: Promise<unknown> | undefined
+    try {
+      const call = callHandler(this, item)
+      lingering = call?.lingering
+      if (call) await call.result
+    } catch (error) {
+      if (!this.lost) await fail(this, item, error, lingering)
+      return
+    }
+    if (this.lost) return
+    if (tellsDetails) logger.debug(fieldsOf(this, item), 'handled event')
+    await succeed(this, item)
+  }
+
+  /** Sleeps until something is due, new, marked or over. */
+  async #rest(): Promise<void> {
+    const { tailer, clock, limit } = this.parts
+    const dueInMs = this.lanes.nextDueMs() - clock.monotonic()
+    const waitMs = Math.max(1, Math.min(dueInMs, limit || !this.parts.mayRun() ? 100 : 60_000))
+    const over = new AbortController()
+    const news = this.#mustWait() || limit ? NEVER : tailer.waitBeyond(this.progress.scanned, over.signal)
+    await Promise.race([news, this.#waker.wait(waitMs, this.#stopping.signal).catch(() => {})])
+    over.abort()
+  }
+
+  async #flush(): Promise<boolean> {
+    try {
+      await this.writer.flush()
+      return !this.lost
+    } catch (error) {
+      this.parts.logger.warn({ subscription: this.definition.id, err: error }, 'the last checkpoint was not written')
+      return false
+    }
+  }
+}
+
+const NEVER = new Promise<void>(() => {})

@@ -1,0 +1,306 @@
+/** Registration, checkpoints, letters and parked events of subscriptions. Every write of an owner names its term. */
+import { copyEvent, eventOfCopy, type NewLetter } from '../dead-letters/index.ts'
+import { type AftercommitEvent, stringifyJson } from '../events/index.ts'
+import type { Queryable } from '../postgres/index.ts'
+import type { Checkpoint } from './progress.ts'
+
+/** Names one ownership of one subscription. */
+export interface Held {
+  readonly id: string
+  readonly term: bigint
+}
+
+export interface Registration {
+  readonly generation: bigint
+  /** Not there before. */
+  readonly isNew: boolean
+}
+
+/** The definition registered last counts: another one makes a new generation, and its predecessors step down. */
+export async function registerSubscription(
+  db: Queryable,
+  subscription: { id: string; kind: string; definition: string; position: bigint },
+): Promise<Registration> {
+  const { rows } = await db.query<{ generation: string; is_new: boolean }>(
+    `with registered as (
+       insert into ${db.schema}.subscriptions as s (id, kind, definition)
+       values ($1::text, $2::text, ($3::text)::jsonb)
+       on conflict (id) do update
+         set definition = excluded.definition, kind = excluded.kind, updated_at = clock_timestamp(),
+             generation = s.generation + (s.definition <> excluded.definition)::integer,
+             status = case when s.definition <> excluded.definition then 'active' else s.status end
+       returning generation, (xmax = 0) as is_new),
+     placed as (
+       insert into ${db.schema}.subscription_partitions (id, position, epoch)
+       select $1::text, ($4::text)::bigint, (select epoch from ${db.schema}.log_state) from registered
+       on conflict do nothing)
+     select generation::text as generation, is_new from registered`,
+    [subscription.id, subscription.kind, subscription.definition, subscription.position.toString()],
+  )
+  const row = rows[0]!
+  return { generation: BigInt(row.generation), isNew: row.is_new }
+}
+
+export async function hasSubscription(db: Queryable, id: string): Promise<boolean> {
+  const { rows } = await db.query(`select from ${db.schema}.subscriptions where id = $1::text`, [id])
+  return rows.length > 0
+}
+
+/** Moves the checkpoint. False when the lease changed hands, in which case nothing was written. */
+export async function saveCheckpoint(db: Queryable, held: Held, to: Checkpoint): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `update ${db.schema}.subscription_partitions
+        set position = ($3::text)::bigint, done = ($4::text)::int8multirange,
+            last_event_id = coalesce($5::text, last_event_id), updated_at = clock_timestamp()
+      where id = $1::text
+        and term = ($2::text)::bigint`,
+    [held.id, held.term.toString(), to.position.toString(), to.done, to.lastEventId],
+  )
+  return rowCount === 1
+}
+
+/** After an unclean end the try is written before it begins, so that an event which ends the process is counted. */
+export async function countTry(db: Queryable, held: Held, position: bigint): Promise<number | undefined> {
+  const { rows } = await db.query<{ tries: number }>(
+    `update ${db.schema}.subscription_partitions
+        set tries = case when trying = ($3::text)::bigint then tries + 1 else 1 end, trying = ($3::text)::bigint
+      where id = $1::text
+        and term = ($2::text)::bigint
+    returning tries`,
+    [held.id, held.term.toString(), position.toString()],
+  )
+  return rows[0]?.tries
+}
+
+/** Passes an event by way of a letter: checkpoint and letter in one statement, under the term. */
+export async function writeLetter(db: Queryable, held: Held, to: Checkpoint, letter: NewLetter): Promise<boolean> {
+  const { rows } = await db.query<{ moved: boolean }>(
+    `with moved as (
+       update ${db.schema}.subscription_partitions
+          set position = ($3::text)::bigint, done = ($4::text)::int8multirange, last_event_id = $5::text,
+              updated_at = clock_timestamp(), trying = null, tries = 0
+        where id = $1::text and term = ($2::text)::bigint
+       returning id),
+     letter as (
+       insert into ${db.schema}.letters as l
+         (kind, owner, key, event_id, position, event, error, attempts, first_attempt_at, last_attempt_at, parks)
+       select $6::text, $1::text, $7::text, $5::text, ($8::text)::bigint, ($9::text)::jsonb, ($10::text)::jsonb,
+              ($11::text)::integer, ($12::text)::timestamptz, clock_timestamp(), $13::boolean
+         from moved
+       on conflict (kind, owner, event_id) do update
+         set error = excluded.error, attempts = l.attempts + excluded.attempts, status = 'dead', parks = excluded.parks,
+             last_attempt_at = excluded.last_attempt_at, changed_at = clock_timestamp()
+       returning id),
+     unparked as (
+       delete from ${db.schema}.parked where owner = $1::text and position = ($8::text)::bigint and exists (select from moved))
+     select exists (select from moved) as moved, exists (select from letter) as written`,
+    [
+      held.id,
+      held.term.toString(),
+      to.position.toString(),
+      to.done,
+      letter.event.id,
+      letter.kind,
+      letter.key,
+      letter.event.position.toString(),
+      copyEvent(letter.event),
+      stringifyJson(letter.error),
+      String(letter.attempts),
+      letter.firstAttemptAt.toISOString(),
+      letter.parks,
+    ],
+  )
+  return rows[0]!.moved
+}
+
+/** Passes events whose key waits behind a letter: copies and checkpoint in one statement. */
+export async function parkEvents(
+  db: Queryable,
+  held: Held,
+  to: Checkpoint,
+  events: readonly { event: AftercommitEvent; key: string }[],
+): Promise<boolean> {
+  const copies = events.map(
+    ({ event, key }) => `{"position":"${event.position}","key":${JSON.stringify(key)},"event":${copyEvent(event)}}`,
+  )
+  const { rows } = await db.query<{ moved: boolean }>(
+    `with moved as (
+       update ${db.schema}.subscription_partitions
+          set position = ($3::text)::bigint, done = ($4::text)::int8multirange, updated_at = clock_timestamp()
+        where id = $1::text and term = ($2::text)::bigint
+       returning id),
+     copied as (
+       insert into ${db.schema}.parked (owner, position, key, event)
+       select $1::text, (e ->> 'position')::bigint, e ->> 'key', e -> 'event'
+         from moved, jsonb_array_elements(($5::text)::jsonb) e
+       on conflict do nothing)
+     select exists (select from moved) as moved`,
+    [held.id, held.term.toString(), to.position.toString(), to.done, `[${copies.join(',')}]`],
+  )
+  return rows[0]!.moved
+}
+
+/** Keys that have a letter in front of them. */
+export async function selectParkedKeys(db: Queryable, id: string): Promise<string[]> {
+  const { rows } = await db.query<{ key: string }>(
+    `select key from ${db.schema}.letters where kind = 'subscription' and owner = $1::text and parks
+     union
+     select key from ${db.schema}.parked where owner = $1::text`,
+    [id],
+  )
+  return rows.map((row) => row.key)
+}
+
+export interface MarkedLetter {
+  readonly letter: bigint
+  readonly key: string
+  readonly parks: boolean
+  readonly event: AftercommitEvent
+  readonly discarded: boolean
+}
+
+/** Letters that somebody marked, in position order: their owner runs or drops them. */
+export async function selectMarked(db: Queryable, id: string, limit: number): Promise<MarkedLetter[]> {
+  const { rows } = await db.query<{ letter: string; key: string; parks: boolean; event: string; status: string }>(
+    `select id::text as letter, key, parks, event::text as event, status
+       from ${db.schema}.letters
+      where kind = 'subscription'
+        and owner = $1::text
+        and (status = 'redriving' or (parks and status in ('discarded', 'resolved')))
+      order by position
+      limit ${limit}`,
+    [id],
+  )
+  return rows.map((row) => ({
+    letter: BigInt(row.letter),
+    key: row.key,
+    parks: row.parks,
+    event: eventOfCopy(row.event),
+    discarded: row.status !== 'redriving',
+  }))
+}
+
+/** Which of these subscriptions have marked letters. */
+export async function selectMarkedOwners(db: Queryable, ids: readonly string[]): Promise<string[]> {
+  const { rows } = await db.query<{ owner: string }>(
+    `select distinct owner
+       from ${db.schema}.letters
+      where kind = 'subscription'
+        and owner = any (array(select jsonb_array_elements_text(($1::text)::jsonb)))
+        and (status = 'redriving' or (parks and status in ('discarded', 'resolved')))`,
+    [JSON.stringify(ids)],
+  )
+  return rows.map((row) => row.owner)
+}
+
+/** The letter was handled; whether its key is free is decided when nothing waits behind it any more. */
+export async function resolveLetter(db: Queryable, held: Held, letter: bigint): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `update ${db.schema}.letters
+        set status = case when status = 'redriving' then 'resolved' else status end, changed_at = clock_timestamp()
+      where id = ($3::text)::bigint
+        and exists (select from ${db.schema}.subscription_partitions where id = $1::text and term = ($2::text)::bigint)`,
+    [held.id, held.term.toString(), letter.toString()],
+  )
+  return rowCount === 1
+}
+
+/** A redriven letter that failed again. */
+export async function returnLetter(
+  db: Queryable,
+  held: Held,
+  letter: bigint,
+  error: string,
+  attempts: number,
+): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `update ${db.schema}.letters
+        set status = 'dead', error = ($4::text)::jsonb, attempts = attempts + ($5::text)::integer,
+            last_attempt_at = clock_timestamp(), changed_at = clock_timestamp()
+      where id = ($3::text)::bigint
+        and exists (select from ${db.schema}.subscription_partitions where id = $1::text and term = ($2::text)::bigint)`,
+    [held.id, held.term.toString(), letter.toString(), error, String(attempts)],
+  )
+  return rowCount === 1
+}
+
+export async function selectParked(db: Queryable, id: string, key: string, limit: number): Promise<AftercommitEvent[]> {
+  const { rows } = await db.query<{ event: string }>(
+    `select event::text as event
+       from ${db.schema}.parked
+      where owner = $1::text
+        and key = $2::text
+      order by position
+      limit ${limit}`,
+    [id, key],
+  )
+  return rows.map((row) => eventOfCopy(row.event))
+}
+
+export async function removeParked(db: Queryable, held: Held, position: bigint): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `delete from ${db.schema}.parked
+      where owner = $1::text
+        and position = ($3::text)::bigint
+        and exists (select from ${db.schema}.subscription_partitions where id = $1::text and term = ($2::text)::bigint)`,
+    [held.id, held.term.toString(), position.toString()],
+  )
+  return rowCount === 1
+}
+
+/** Frees a key when nothing waits and no letter of it is dead. The owner alone parks, so this cannot race. */
+export async function freeKey(db: Queryable, held: Held, key: string): Promise<boolean> {
+  const { rows } = await db.query<{ free: boolean }>(
+    `with busy as (
+       select 1 from ${db.schema}.parked where owner = $1::text and key = $3::text
+       union all
+       select 1 from ${db.schema}.letters
+        where kind = 'subscription' and owner = $1::text and key = $3::text and parks and status in ('dead', 'redriving')),
+     freed as (
+       update ${db.schema}.letters
+          set parks = false
+        where kind = 'subscription' and owner = $1::text and key = $3::text and parks
+          and not exists (select from busy)
+          and exists (select from ${db.schema}.subscription_partitions where id = $1::text and term = ($2::text)::bigint))
+     select not exists (select from busy) as free`,
+    [held.id, held.term.toString(), key],
+  )
+  return rows[0]!.free
+}
+
+export async function saveStatus(db: Queryable, id: string, status: string, reason: string | null): Promise<void> {
+  await db.query(
+    `update ${db.schema}.subscriptions
+        set status = $2::text, reason = $3::text, updated_at = clock_timestamp()
+      where id = $1::text
+        and (status, coalesce(reason, '')) is distinct from ($2::text, coalesce($3::text, ''))`,
+    [id, status, reason],
+  )
+}
+
+/** Remembers which letters were written in one streak, wherever the subscription runs next. */
+export async function markStreak(db: Queryable, id: string, eventIds: readonly string[]): Promise<void> {
+  await db.query(
+    `update ${db.schema}.letters
+        set streak = true
+      where kind = 'subscription'
+        and owner = $1::text
+        and event_id = any (array(select jsonb_array_elements_text(($2::text)::jsonb)))`,
+    [id, JSON.stringify(eventIds)],
+  )
+}
+
+/** Letters of a bad deploy: tried again by themselves once the head succeeds. Answers how many. */
+export async function redriveStreak(db: Queryable, id: string): Promise<number> {
+  const { rowCount } = await db.query(
+    `update ${db.schema}.letters
+        set status = 'redriving', streak = false, who = 'aftercommit', reason = 'the subscription recovered',
+            changed_at = clock_timestamp()
+      where kind = 'subscription'
+        and owner = $1::text
+        and streak
+        and status = 'dead'`,
+    [id],
+  )
+  return rowCount
+}

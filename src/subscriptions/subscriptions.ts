@@ -1,0 +1,198 @@
+/** Registering subscriptions, running those of this process, and looking at all of them. */
+import { AftercommitError } from '../errors.ts'
+import type { EventDefinitions } from '../events/index.ts'
+import { findStart, settledPosition, type Tailer } from '../log/index.ts'
+import type { Database, Transaction } from '../postgres/index.ts'
+import type { Clock, Health, Logger, Registry, Service } from '../runtime/index.ts'
+import { type Definition, definitionText } from './definition.ts'
+import { createHandle, type SubscriptionHandle } from './handle.ts'
+import { lowestCheckpoint, lowestNeeded, type SubscriptionState, selectStates } from './handle-statements.ts'
+import { Keeper } from './keeper.ts'
+import { createSubscriptionMetrics } from './metrics.ts'
+import { hasSubscription, registerSubscription } from './statements.ts'
+
+export interface Subscriptions {
+  /** The handle of a subscription, wherever it runs. */
+  get(id: string): SubscriptionHandle
+  list(): Promise<SubscriptionState[]>
+}
+
+export interface SubscriptionsOptions {
+  readonly database: Database
+  readonly tailer: Tailer
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly metrics: Registry
+  readonly health: Health
+  readonly process: string
+  readonly definitions: EventDefinitions | undefined
+  readonly lock: () => { holds: boolean; possible: boolean }
+  readonly wrapTransaction: (tx: Transaction) => unknown
+  readonly storeStacks: boolean
+  /** Whether somebody reads lines at debug level. */
+  readonly tellsDetails: boolean
+}
+
+export interface SubscriptionsPart extends Subscriptions {
+  /** Known from now on; registered in the database when the process starts. */
+  register(definition: Definition): SubscriptionHandle
+  /** Registers in the database what was registered here, and runs it. */
+  readonly service: Service
+  /** Only those whose id matches a pattern are run by this process; `*` stands for anything. */
+  only(patterns: readonly string[]): void
+  /** Whether everything that runs here has come to this position. */
+  reached(position: bigint): boolean
+  /** Another process, or this one, changed something in the database. */
+  nudged(): void
+  nudgeAll(): Promise<void>
+  neededFrom(): Promise<bigint | null>
+}
+
+const AFTER_POLL_MS = 100
+
+export function createSubscriptions(options: SubscriptionsOptions): SubscriptionsPart {
+  const { database, tailer, clock, logger, metrics, health, process } = options
+  const known = new Map<string, Definition>()
+  const counted = createSubscriptionMetrics(metrics)
+  let isMine: (id: string) => boolean = () => true
+  let started = false
+
+  const keeper = new Keeper({
+    database,
+    clock,
+    logger,
+    metrics,
+    health,
+    process,
+    lock: options.lock,
+    runnerParts: (definition) => ({
+      database,
+      tailer,
+      clock,
+      logger,
+      tellsDetails: options.tellsDetails,
+      metrics: counted(definition.id),
+      definitions: options.definitions,
+      wrapTransaction: options.wrapTransaction,
+      limit: definition.after.length > 0 ? limitBy(definition.after) : undefined,
+      storeStacks: options.storeStacks,
+    }),
+  })
+  exposeGauges(metrics, () => selectStates(database))
+
+  /** The lowest checkpoint of others, asked for at most every so often. */
+  function limitBy(ids: readonly string[]): () => Promise<bigint> {
+    let knownLimit = 0n
+    let dueMs = 0
+    return async () => {
+      if (clock.monotonic() < dueMs) return knownLimit
+      knownLimit = await lowestCheckpoint(database.control, ids)
+      dueMs = clock.monotonic() + AFTER_POLL_MS
+      return knownLimit
+    }
+  }
+
+  async function place(definition: Definition): Promise<void> {
+    const { id, kind, from } = definition
+    const position = (await hasSubscription(database, id))
+      ? 0n
+      : (await findStart(database, from, await settledPosition(database))).after
+    const { generation, isNew } = await registerSubscription(database, {
+      id,
+      kind,
+      definition: definitionText(definition),
+      position,
+    })
+    logger.info(
+      { subscription: id, generation: String(generation), ...(isNew ? { position: String(position) } : {}) },
+      'subscription registered',
+    )
+    keeper.add({ definition, generation })
+  }
+
+  async function nudgeAll(): Promise<void> {
+    keeper.nudge()
+    await database.query('select pg_catalog.pg_notify($1::text, $2::text)', [database.schemaName.channel, NUDGE])
+  }
+
+  const handleParts = { database, nudge: nudgeAll, stopHere: (id: string) => keeper.remove(id) }
+  return {
+    register(definition) {
+      if (known.has(definition.id)) {
+        throw new AftercommitError(
+          'BAD_OPTION',
+          `Subscription "${definition.id}" is registered twice in this process; the second was refused.`,
+        )
+      }
+      known.set(definition.id, definition)
+      if (started && isMine(definition.id)) {
+        place(definition).catch((error) =>
+          logger.error({ subscription: definition.id, err: error }, 'subscription not registered'),
+        )
+      }
+      return createHandle(definition.id, handleParts)
+    },
+    service: {
+      name: keeper.name,
+      get state() {
+        return keeper.state
+      },
+      async start() {
+        started = true
+        for (const definition of known.values()) if (isMine(definition.id)) await place(definition)
+        await keeper.start()
+      },
+      async stop() {
+        started = false
+        await keeper.stop()
+      },
+    },
+    only(patterns) {
+      isMine = (id) => patterns.some((pattern) => matchesId(id, pattern))
+    },
+    reached: (position) => {
+      const mine = [...known.keys()].filter(isMine)
+      return mine.every((id) => (keeper.runner(id)?.settledAt ?? -1n) >= position)
+    },
+    nudged: () => keeper.nudge(),
+    nudgeAll,
+    neededFrom: () => lowestNeeded(database.control),
+    get: (id) => createHandle(id, handleParts),
+    list: () => selectStates(database),
+  }
+}
+
+/** By parts around each `*`: the first and last are anchored, the others come in order. */
+export function matchesId(id: string, pattern: string): boolean {
+  const parts = pattern.split('*')
+  if (parts.length === 1) return id === pattern
+  const last = parts.pop()!
+  let at = parts[0]!.length
+  if (!id.startsWith(parts[0]!)) return false
+  for (const part of parts.slice(1)) {
+    const found = id.indexOf(part, at)
+    if (found < 0) return false
+    at = found + part.length
+  }
+  return id.length - last.length >= at && id.endsWith(last)
+}
+
+/** Rides on the bell's channel: the payload tells it from a ring. */
+export const NUDGE = 'nudge'
+
+function exposeGauges(metrics: Registry, states: () => Promise<SubscriptionState[]>): void {
+  const gauge = (name: string, help: string, value: (state: SubscriptionState) => number) =>
+    metrics
+      .gauge({ name, help, labels: ['subscription'] })
+      .collect(async () =>
+        (await states()).map((state) => ({ labels: { subscription: state.id }, value: value(state) })),
+      )
+  gauge('aftercommit_checkpoint_lag', 'Positions between the checkpoint and the frontier.', ({ lag }) => Number(lag))
+  gauge(
+    'aftercommit_checkpoint_age_seconds',
+    'Age of the oldest event that is not finished.',
+    ({ lagSeconds }) => lagSeconds,
+  )
+  gauge('aftercommit_dlq_size', 'Dead letters that wait for somebody.', ({ deadLetters }) => deadLetters)
+  gauge('aftercommit_parked_keys', 'Events that wait behind a dead letter.', ({ parked }) => parked)
+}
