@@ -84,6 +84,14 @@ create table :schema.processed (
 );
 create index processed_age on :schema.processed (processed_at);
 
+-- Where a checkpoint stood at a time: a processed key goes so long after its event was passed, however long ago it was handled.
+create table :schema.checkpoint_marks (
+  subscription_id text not null references :schema.subscriptions on delete cascade,
+  at timestamptz not null default clock_timestamp(),
+  position bigint not null,
+  primary key (subscription_id, at)
+);
+
 create table :schema.projection_states (
   projection text not null,
   id text not null,
@@ -96,10 +104,13 @@ create table :schema.relay_batches (
   relay text not null,
   first_position bigint not null,
   last_position bigint not null,
+  -- Exactly what was published: the range also holds what the filter passed over and what was parked.
+  positions int8multirange not null,
   events bigint not null,
   published_at timestamptz not null default clock_timestamp(),
   primary key (relay, last_position)
 );
+create index relay_batches_age on :schema.relay_batches (relay, published_at);
 
 -- Where the frontier stood at a time. An event at or below such a mark that was recorded later was written by hand.
 create table :schema.frontier_marks (
@@ -134,7 +145,7 @@ create view :schema.dead_letters as
 create view :schema.outbox as
   select e.id as event_id, b.relay, b.published_at
     from :schema.relay_batches b
-    join :schema.events e on e.position between b.first_position and b.last_position;
+    join :schema.events e on e.position between b.first_position and b.last_position and b.positions @> e.position;
 
 create view :schema.processed_events as
   select event_id, subscription_id, processed_at

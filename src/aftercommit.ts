@@ -45,14 +45,7 @@ import {
   type TransactionOptions,
   toQueryable,
 } from './postgres/index.ts'
-import {
-  createHealth,
-  createRegistry,
-  type Duration,
-  type HealthReport,
-  type Logger,
-  toMs,
-} from './runtime/index.ts'
+import { createHealth, createRegistry, type Duration, type HealthReport, toMs } from './runtime/index.ts'
 import {
   createSubscriptions,
   NUDGE,
@@ -173,7 +166,13 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     name: 'aftercommit_events_emitted_total',
     help: 'Events appended by this process, whether or not their transaction committed.',
   })
-  const settings = { definitions, ...resolved.log, currentTraceparent: () => telemetry.currentTraceparent() }
+  const tellsDetails = logger.isLevelEnabled?.('debug') ?? true
+  const settings = {
+    definitions,
+    ...resolved.log,
+    currentTraceparent: () => telemetry.currentTraceparent(),
+    tell: tellsDetails ? (fields: Record<string, unknown>) => database.logger.debug(fields, 'emitted') : undefined,
+  }
   let usable: Promise<void> | undefined
   let state: 'idle' | 'started' | 'stopped' = 'idle'
 
@@ -182,7 +181,6 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     const requests: EmitRequest[] = many ? first : [{ ...(event as EmitInput), type: first as string }]
     const results = await emitEvents(db, settings, requests)
     emitted.inc(results.length)
-    if (logger.isLevelEnabled?.('debug') ?? true) tellEmitted(logger, requests, results)
     return many ? results : results[0]
   }
 
@@ -202,7 +200,7 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     lock: () => following.lock(),
     wrapTransaction: withEmit,
     storeStacks: resolved.dlq.storeStacks,
-    tellsDetails: logger.isLevelEnabled?.('debug') ?? true,
+    tellsDetails,
   })
   const deadLetters = createDeadLetters(database, () => subscriptions.nudgeAll())
 
@@ -295,12 +293,6 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     upkeep: () => runUpkeep({ database, logger, neededFrom }),
   }
   return instance
-}
-
-function tellEmitted(logger: Logger, requests: readonly EmitRequest[], results: readonly Emitted[]): void {
-  for (const [i, { id, position }] of results.entries()) {
-    logger.debug({ event_id: id, event_type: requests[i]!.type, position: String(position) }, 'emitted')
-  }
 }
 
 /** Nobody needs anything until subscriptions say so. */

@@ -35,6 +35,7 @@ export {
   stringifyJson,
   toCloudEvent,
   toWire,
+  Undecodable,
   UnknownEventError,
   UpcastFailedError,
 } from './events/index.ts'
@@ -53,7 +54,6 @@ export {
   type Status,
   type UnblockRequest,
   type UnblockTarget,
-  Undecodable,
   type UpkeepReport,
   VersionConflictError,
 } from './log/index.ts'

@@ -35,6 +35,7 @@ export interface NewLetter {
   readonly event: AftercommitEvent
   readonly error: ErrorRecord
   readonly attempts: number
-  readonly firstAttemptAt: Date
+  /** How long ago the first try was; the database's clock makes a time of it. */
+  readonly sinceFirstMs: number
   readonly parks: boolean
 }

@@ -1,16 +1,26 @@
 import type { AftercommitEvent } from '../events/index.ts'
-import { fromWire, parseJson, stringifyJson, toWire, type WireEvent } from '../events/index.ts'
+import { fromWire, parseJson, stringifyJson, toWire, Undecodable, type WireEvent } from '../events/index.ts'
 import type { Parameter, Queryable } from '../postgres/index.ts'
 import type { DeadLetter, LetterKind, LetterStatus } from './letter.ts'
 
-/** An event as it is copied beside a letter. Its own limits were checked when it was appended. */
+/**
+ * An event as it is copied beside a letter. Its own limits were checked when it was appended. A payload that could not be
+ * read is copied as the reason why; the log keeps what was stored.
+ */
 export function copyEvent(event: AftercommitEvent): string {
-  return stringifyJson(toWire(event), { maxBytes: Number.MAX_SAFE_INTEGER, maxDepth: 1_000, name: 'event' })
+  const wire = toWire(event)
+  const { payload } = event
+  const copied = payload instanceof Undecodable ? { ...wire, payload: { [UNDECODABLE]: payload.reason } } : wire
+  return stringifyJson(copied, { maxBytes: Number.MAX_SAFE_INTEGER, maxDepth: 1_000, name: 'event' })
 }
 
 export function eventOfCopy(text: string): AftercommitEvent {
-  return fromWire(parseJson(text, { maxDepth: 1_010 }) as WireEvent)
+  const wire = parseJson(text, { maxDepth: 1_010 }) as WireEvent
+  const reason = (wire.payload as Record<string, unknown> | null)?.[UNDECODABLE]
+  return fromWire(typeof reason === 'string' ? { ...wire, payload: new Undecodable(reason) } : wire)
 }
+
+const UNDECODABLE = '$undecodable'
 
 export interface LetterFilter {
   readonly kind?: LetterKind | undefined

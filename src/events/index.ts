@@ -46,5 +46,6 @@ export {
 } from './metadata.ts'
 export { compilePatterns, patternsToSql } from './pattern.ts'
 export type { SchemaInput, SchemaIssue, SchemaOutput, SchemaResult, StandardSchema } from './standard-schema.ts'
+export { Undecodable } from './undecodable.ts'
 export { SchemaVersionTooNewError, UpcastFailedError, upcast, type VersionedEvent } from './upcast.ts'
 export { fromWire, toWire, type WireEvent } from './wire.ts'

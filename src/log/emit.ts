@@ -51,6 +51,8 @@ export interface EmitSettings {
   readonly maxNesting: number
   readonly maxDepth: number
   readonly currentTraceparent: () => string | undefined
+  /** Told of each event at debug level; absent when nobody reads that. */
+  readonly tell: ((fields: Record<string, unknown>) => void) | undefined
 }
 
 export interface EmitRequest extends EmitInput {
@@ -66,9 +68,22 @@ export async function emitEvents(
   const prepared = await prepareAll(requests, settings)
   try {
     const answers = prepared.length === 1 ? [await appendOne(db, prepared[0]!)] : await appendMany(db, prepared)
-    return answers.map((answer, i) => toEmitted(prepared[i]!.id, answer))
+    const emitted = answers.map((answer, i) => toEmitted(prepared[i]!.id, answer))
+    if (settings.tell) for (const [i, event] of prepared.entries()) settings.tell(toLogFields(event, emitted[i]!))
+    return emitted
   } catch (error) {
     throw explainAppendError(error, requests)
+  }
+}
+
+function toLogFields({ id, type, metadata }: PreparedEvent, { position }: Emitted): Record<string, unknown> {
+  const { correlation_id, traceparent } = JSON.parse(metadata) as Record<string, string | undefined>
+  return {
+    event_id: id,
+    event_type: type,
+    position: String(position),
+    correlation_id,
+    trace_id: traceparent?.split('-')[1],
   }
 }
 

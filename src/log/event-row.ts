@@ -3,7 +3,7 @@
  * double can hold are seen before they are rounded; times as milliseconds, which is three times cheaper than parsing
  * the text of a timestamp.
  */
-import { AftercommitEvent, metadataFromStored, parseJson } from '../events/index.ts'
+import { AftercommitEvent, metadataFromStored, parseJson, Undecodable } from '../events/index.ts'
 
 // Not `as position`: ORDER BY prefers the name of an output column, and would sort positions as text.
 export const eventColumns = `position::text as pos, id, type, aggregate_type, aggregate_id, version::text as version, tenant,
@@ -28,15 +28,6 @@ export interface EventRow {
 
 /** An event whose payload the reader does not know the type of. */
 export type AnyEvent = AftercommitEvent<string, unknown>
-
-/** Stands in place of JSON that was stored and cannot be read. The event is still delivered: nothing is skipped. */
-export class Undecodable {
-  readonly reason: string
-
-  constructor(reason: string) {
-    this.reason = reason
-  }
-}
 
 export function toEvent(row: EventRow): AnyEvent {
   return new AftercommitEvent({

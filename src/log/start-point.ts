@@ -1,7 +1,7 @@
 /** Where a reader begins. */
 import { AftercommitError } from '../errors.ts'
 import type { Queryable } from '../postgres/index.ts'
-import { selectFirstFrom } from './statements.ts'
+import { selectBefore, selectFirstFrom, selectKeptFrom } from './statements.ts'
 
 /** The oldest event kept, what is final now, above a position, or from a time on. */
 export type StartPoint = 'start' | 'head' | bigint | Date
@@ -22,6 +22,14 @@ export async function findStart(db: Queryable, from: StartPoint, head: bigint): 
     'BAD_OPTION',
     "`from` must be 'start', 'head', a position (bigint, 0 or more) or a valid Date.",
   )
+}
+
+/** The position after which a checkpoint begins. A time is exact but for events recorded a moment out of order. */
+export async function findPosition(db: Queryable, from: StartPoint, head: bigint): Promise<bigint> {
+  const start = await findStart(db, from, head)
+  const kept = (await selectKeptFrom(db)) - 1n
+  const after = start.since === undefined ? start.after : await selectBefore(db, start.after, start.since, head)
+  return after < kept ? kept : after
 }
 
 /**

@@ -155,6 +155,28 @@ export async function selectFirstFrom(
   return row && { position: BigInt(row.pos), recordedAt: Number(row.recorded) }
 }
 
+/** The position before the first event recorded at a time or later, looked for above `after`; the head when there is none. */
+export async function selectBefore(db: Queryable, after: bigint, since: Date, head: bigint): Promise<bigint> {
+  const { rows } = await db.query<{ pos: string }>(
+    `select position::text as pos
+       from ${db.schema}.events
+      where position > ($1::text)::bigint
+        and recorded_at >= ($2::text)::timestamptz
+      order by position
+      limit 1`,
+    [after.toString(), since.toISOString()],
+  )
+  return rows[0] ? BigInt(rows[0].pos) - 1n : head
+}
+
+/** The oldest position that retention has kept. */
+export async function selectKeptFrom(db: Queryable): Promise<bigint> {
+  const { rows } = await db.query<{ kept: string }>(
+    `select greatest(kept_from, 1)::text as kept from ${db.schema}.log_state`,
+  )
+  return BigInt(rows[0]!.kept)
+}
+
 export async function declareStream(db: Queryable, aggregateType: string, adopt: boolean): Promise<boolean> {
   try {
     const { rows } = await db.query<{ declared: boolean }>(

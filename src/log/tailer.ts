@@ -193,6 +193,8 @@ export class Tailer implements Service {
   /** Notifications may have been missed: read now, and arm anew. */
   bellWasLost(): void {
     this.#marked = false
+    // Others learn at once whether our lock is held.
+    this.#dueHeartbeat = 0
     this.#rhythm.disarmed(this.#options.clock.monotonic())
     this.#loop.wake()
   }

@@ -11,32 +11,43 @@ export async function runBatch(
   batch: readonly Item[],
   runAlone: (item: Item) => Promise<void>,
 ): Promise<void> {
-  if (batch.length === 0 || run.lost) return
-  if (batch.length === 1 || run.careful > 0) {
-    for (const item of batch) await runOne(run, item, runAlone)
+  const free = await setAside(run, batch)
+  if (free.length === 0 || run.lost) return
+  if (free.length === 1 || run.careful > 0) {
+    for (const item of free) await runOne(run, item, runAlone)
     return
   }
   try {
-    await callBatch(run, batch).result
+    await callBatch(run, free).result
   } catch (error) {
     if (run.lost) return
     if (error instanceof SchemaVersionTooNewError) return needNewerCode(run, error)
-    const middle = batch.length >>> 1
-    await runBatch(run, batch.slice(0, middle), runAlone)
-    await runBatch(run, batch.slice(middle), runAlone)
+    const middle = free.length >>> 1
+    await runBatch(run, free.slice(0, middle), runAlone)
+    await runBatch(run, free.slice(middle), runAlone)
     return
   }
-  for (const { event } of batch) run.progress.finish(event.position, event.id)
-  run.handled += batch.length
-  run.parts.metrics.handled.inc(batch.length)
-  if (run.streak.length > 0 || run.failing) await recover(run)
+  for (const { event } of free) run.progress.finish(event.position, event.id)
+  run.handled += free.length
+  run.parts.metrics.handled.inc(free.length)
+  if (run.streak.length > 0 || run.failing || run.showsReason) await recover(run)
   if (!run.definition.transactional) await run.writer.finished()
 }
 
-/** An earlier half of the same batch may have parked its key, or left it waiting for its next try. */
+/** What an earlier half of the same batch left waiting or parked keeps its place: later events of that key go behind it. */
+async function setAside(run: RunState, batch: readonly Item[]): Promise<Item[]> {
+  const free: Item[] = []
+  for (const item of batch) {
+    if (run.parkedKeys.has(item.key)) await park(run, [item])
+    else if (run.lanes.isHeld(item.key)) run.lanes.add(item)
+    else free.push(item)
+  }
+  return free
+}
+
 async function runOne(run: RunState, item: Item, runAlone: (item: Item) => Promise<void>): Promise<void> {
-  const waits = run.lanes.isHeld(item.key)
-  if (run.parkedKeys.has(item.key) && !waits) return park(run, [item])
-  run.lanes.add(item)
-  if (!waits) await runAlone(item)
+  const [free] = await setAside(run, [item])
+  if (!free) return
+  run.lanes.add(free)
+  await runAlone(free)
 }

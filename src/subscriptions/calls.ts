@@ -1,6 +1,7 @@
 /** Calling the handler: alone, in a transaction that moves the checkpoint, or with a batch. */
 import { AftercommitError } from '../errors.ts'
-import { type AnyEvent, liftEvent, Undecodable } from '../log/index.ts'
+import { Undecodable } from '../events/index.ts'
+import { type AnyEvent, liftEvent } from '../log/index.ts'
 import type { Queryable, Transaction } from '../postgres/index.ts'
 import { CallContext, causedBy, withinTime } from './handler-call.ts'
 import type { Item } from './lanes.ts'
@@ -15,6 +16,7 @@ export interface Call {
 
 /** Calls the handler with one event. Undefined when it was done at once; throws what it throws at once. */
 export function callHandler(run: RunState, item: Item): Call | undefined {
+  if (item.keyError !== undefined) throw item.keyError
   const event = readable(run, item.event)
   const attempt = item.attempts + 1
   const redriven = item.source !== 'log'
@@ -30,6 +32,8 @@ export function callHandler(run: RunState, item: Item): Call | undefined {
 
 /** Calls the handler with several events at once. */
 export function callBatch(run: RunState, items: readonly Item[]): Call {
+  const unkeyed = items.find(({ keyError }) => keyError !== undefined)
+  if (unkeyed) throw unkeyed.keyError
   const events = items.map((item) => readable(run, item.event))
   if (run.definition.transactional) return inTransaction(run, events, 1, false, (tx) => moveCheckpoint(run, tx, events))
   const context = new CallContext(run.definition.id, events[0]!, 1, false, undefined)
@@ -102,7 +106,7 @@ function inTransaction(
     await told
     await settle(tx)
   }
-  const result = database.transaction(work, { signal: tooLate.signal })
+  const result = run.exclusively(() => database.transaction(work, { signal: tooLate.signal }))
   return { result, lingering: result.catch(() => {}) }
 }
 

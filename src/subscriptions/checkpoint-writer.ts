@@ -4,7 +4,6 @@
  */
 import type { Clock } from '../runtime/index.ts'
 import type { Definition } from './definition.ts'
-import type { Checkpoint } from './progress.ts'
 
 export interface CheckpointWriter {
   /** Something was finished. With `sync` the promise resolves when it is written; otherwise there is nothing to await. */
@@ -19,39 +18,48 @@ export interface CheckpointWriter {
 export interface CheckpointWriterOptions {
   readonly mode: Definition['checkpoint']
   readonly clock: Clock
-  readonly current: () => Checkpoint
-  /** Called with everything that goes wrong, and with false when the lease was lost. */
-  readonly save: (checkpoint: Checkpoint) => Promise<void>
+  /** Writes how far it is now. */
+  readonly save: () => Promise<void>
   readonly onError: (error: unknown) => void
 }
 
 /** Writes closer together than this cost more than they save. */
 const SPACING_MS = 5
 const PASSED_MS = 1_000
+/** A write that failed is not tried again at once. */
+const AFTER_FAILURE_MS = 500
 
-export function createCheckpointWriter({
-  mode,
-  clock,
-  current,
-  save,
-  onError,
-}: CheckpointWriterOptions): CheckpointWriter {
+export function createCheckpointWriter({ mode, clock, save, onError }: CheckpointWriterOptions): CheckpointWriter {
   const delayMs = typeof mode === 'object' ? mode.withinMs : 0
   const every = typeof mode === 'object' ? mode.every : 1
   let dirty = 0
   let writing: Promise<void> | undefined
   let cancel: (() => void) | undefined
   let lastWriteMs = Number.NEGATIVE_INFINITY
+  let failed = false
+  let closed = false
 
   function write(): Promise<void> {
     cancel?.()
     cancel = undefined
+    const covered = dirty
     dirty = 0
-    writing = save(current()).finally(() => {
-      writing = undefined
-      lastWriteMs = clock.monotonic()
-      if (dirty > 0) plan()
-    })
+    writing = save()
+      .then(
+        () => {
+          failed = false
+        },
+        (error) => {
+          failed = true
+          dirty += Math.max(1, covered)
+          throw error
+        },
+      )
+      .finally(() => {
+        writing = undefined
+        lastWriteMs = clock.monotonic()
+        if (dirty > 0) plan()
+      })
     return writing
   }
 
@@ -62,9 +70,9 @@ export function createCheckpointWriter({
 
   function plan(): void {
     if (writing !== undefined) return
-    const spacing = Math.max(0, SPACING_MS - (clock.monotonic() - lastWriteMs))
+    const spacing = Math.max(0, (failed ? AFTER_FAILURE_MS : SPACING_MS) - (clock.monotonic() - lastWriteMs))
     const waitMs = dirty >= every ? spacing : Math.max(delayMs, spacing)
-    if (cancel !== undefined && dirty < every) return
+    if (closed || (cancel !== undefined && (dirty < every || failed))) return
     cancel?.()
     if (waitMs <= 0) inBackground()
     else cancel = clock.setTimer(waitMs, inBackground)
@@ -78,12 +86,15 @@ export function createCheckpointWriter({
       return undefined
     },
     passed() {
-      if (dirty > 0 || cancel !== undefined || clock.monotonic() - lastWriteMs < PASSED_MS) return
-      dirty = 1
-      plan()
+      if (dirty > 0 || cancel !== undefined || writing !== undefined) return
+      cancel = clock.setTimer(Math.max(0, PASSED_MS - (clock.monotonic() - lastWriteMs)), () => {
+        dirty = Math.max(1, dirty)
+        inBackground()
+      })
     },
     flush,
     close() {
+      closed = true
       cancel?.()
       cancel = undefined
     },

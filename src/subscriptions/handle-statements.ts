@@ -15,8 +15,11 @@ export interface SubscriptionState {
   readonly lastEventId: string | null
   readonly updatedAt: Date
   readonly deadLetters: number
+  /** Events that wait behind a dead letter, and of how many keys. */
   readonly parked: number
+  readonly parkedKeys: number
   readonly on: readonly string[]
+  readonly tenant: string | null
 }
 
 /** The lag counts positions up to the frontier, which is exact but for holes and what the filter skips. */
@@ -31,7 +34,9 @@ export async function selectStates(db: Queryable, id?: string): Promise<Subscrip
             (extract(epoch from p.updated_at) * 1000)::float8 as updated, s.definition::text as definition,
             (select count(*)::integer from ${db.schema}.letters d
               where d.kind = 'subscription' and d.owner = s.id and d.status in ('dead', 'redriving')) as letters,
-            (select count(*)::integer from ${db.schema}.parked k where k.owner = s.id) as parked
+            (select count(*)::integer from ${db.schema}.parked k where k.owner = s.id) as parked,
+            (select count(distinct d.key)::integer from ${db.schema}.letters d
+              where d.kind = 'subscription' and d.owner = s.id and d.parks) as keys
        from ${db.schema}.subscriptions s
        join ${db.schema}.subscription_partitions p on p.id = s.id
       cross join ${db.schema}.log_state l
@@ -53,8 +58,14 @@ export async function selectStates(db: Queryable, id?: string): Promise<Subscrip
     updatedAt: new Date(Number(row.updated)),
     deadLetters: Number(row.letters),
     parked: Number(row.parked),
-    on: (JSON.parse(row.definition as string) as { on: string[] }).on,
+    parkedKeys: Number(row.keys),
+    ...filterOf(row.definition as string),
   }))
+}
+
+function filterOf(definition: string): { on: readonly string[]; tenant: string | null } {
+  const { on, tenant = null } = JSON.parse(definition) as { on: string[]; tenant?: string }
+  return { on, tenant }
 }
 
 export async function setPaused(db: Queryable, id: string, paused: boolean): Promise<boolean> {
@@ -94,14 +105,20 @@ export async function seekTo(db: Queryable, id: string, position: bigint): Promi
   return rowCount === 1
 }
 
-export async function countBetween(db: Queryable, after: bigint, upTo: bigint, type: string | null): Promise<number> {
+export async function countBetween(
+  db: Queryable,
+  after: bigint,
+  upTo: bigint,
+  filter: { type: string | null; tenant: string | null },
+): Promise<number> {
   const { rows } = await db.query<{ count: string }>(
     `select count(*)::text as count
        from ${db.schema}.events
       where position > ($1::text)::bigint
         and position <= ($2::text)::bigint
-        and ($3::text is null or type ~ $3::text)`,
-    [after.toString(), upTo.toString(), type],
+        and ($3::text is null or type ~ $3::text)
+        and ($4::text is null or tenant = $4::text)`,
+    [after.toString(), upTo.toString(), filter.type, filter.tenant],
   )
   return Number(rows[0]!.count)
 }

@@ -1,7 +1,7 @@
 /** What a program or an operator holds of a subscription, wherever it runs. */
 import { AftercommitError } from '../errors.ts'
 import { patternsToSql } from '../events/index.ts'
-import { findStart, type StartPoint, settledPosition } from '../log/index.ts'
+import { findPosition, type StartPoint, settledPosition } from '../log/index.ts'
 import { type Database, recordAudit } from '../postgres/index.ts'
 import {
   countBetween,
@@ -80,12 +80,12 @@ export function createHandle(id: string, { database, nudge, stopHere }: HandlePa
   }
 
   async function preview(to: StartPoint): Promise<SeekPreview> {
-    const { position, on } = await state()
+    const { position, on, tenant } = await state()
     const head = await settledPosition(database)
-    const { after: target } = await findStart(database, to, head)
+    const target = await findPosition(database, to, head)
     const [low, high] = target < position ? [target, position] : [position, target]
     const type = on.includes('*') || on.includes('**') ? null : patternsToSql(on)
-    const events = await countBetween(database, low, high, type)
+    const events = await countBetween(database, low, high, { type, tenant })
     return {
       from: position,
       to: target,

@@ -66,6 +66,8 @@ export class Keeper implements Service {
   #renewedAt = 0
   #dueRenewal = 0
   #forced = new Set<string>()
+  /** Those of which was said that somebody else has them. */
+  readonly #elsewhere = new Set<string>()
   #stopping = false
 
   constructor(options: KeeperOptions) {
@@ -184,8 +186,14 @@ export class Keeper implements Service {
       if (this.#stopping) await releaseLease(database.control, lease, lease.clean)
       else this.#begin(lease)
     }
-    const missed = wanted.length - leases.length
-    if (missed > 0) logger.debug({ subscriptions: missed }, 'lease held elsewhere')
+    const taken = new Set(leases.map(({ id }) => id))
+    for (const { definition } of wanted) {
+      if (taken.has(definition.id)) this.#elsewhere.delete(definition.id)
+      else if (!this.#elsewhere.has(definition.id)) {
+        this.#elsewhere.add(definition.id)
+        logger.info({ subscription: definition.id }, 'lease held elsewhere')
+      }
+    }
   }
 
   async #findGone(ids: readonly string[]): Promise<string[]> {

@@ -11,11 +11,14 @@ export interface Item {
   readonly source: 'log' | 'letter' | 'parked'
   /** The letter, when it came from one. */
   readonly letter: bigint | undefined
+  /** What `key` threw for it. */
+  keyError?: unknown
   /** Tries that counted. */
   attempts: number
   /** Tries in a row that did not. */
   faults: number
-  firstTriedAt: Date | undefined
+  /** On the clock that never jumps. */
+  firstTriedMs: number | undefined
 }
 
 interface Lane {
@@ -29,7 +32,7 @@ interface Lane {
 }
 
 export function toItem(event: AnyEvent, key: string, source: Item['source'] = 'log', letter?: bigint): Item {
-  return { event, key, source, letter, attempts: 0, faults: 0, firstTriedAt: undefined }
+  return { event, key, source, letter, attempts: 0, faults: 0, firstTriedMs: undefined }
 }
 
 export class Lanes {
@@ -75,13 +78,15 @@ export class Lanes {
   }
 
   /** To be tried again. */
-  retry(item: Item, dueMs: number, lingering?: Promise<unknown>): void {
+  retry(item: Item, dueMs: number, lingering?: Promise<unknown>, onFree?: () => void): void {
     const lane = this.#lanes.get(item.key)!
     lane.running = false
     lane.dueMs = dueMs
     lane.lingering = lingering
     void lingering?.finally(() => {
-      if (lane.lingering === lingering) lane.lingering = undefined
+      if (lane.lingering !== lingering) return
+      lane.lingering = undefined
+      onFree?.()
     })
   }
 

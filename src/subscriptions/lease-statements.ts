@@ -16,6 +16,8 @@ export interface Lease {
   readonly forkedAt: bigint | null
   /** It was failing when it was last run. */
   readonly failing: boolean
+  /** Why it is not well, as shown to people. */
+  readonly reason: string | null
 }
 
 export interface Wanted {
@@ -36,13 +38,13 @@ export async function takeLeases(
     `with wanted as (
        select w ->> 'id' as id, (w ->> 'generation')::bigint as generation from jsonb_array_elements(($2::text)::jsonb) w),
      free as (
-       select p.id, p.partition, p.clean, p.epoch, s.status
+       select p.id, p.partition, p.clean, p.epoch, s.status, s.reason
          from ${db.schema}.subscription_partitions p
          join ${db.schema}.subscriptions s on s.id = p.id
          join wanted w on w.id = s.id and w.generation = s.generation
         where not s.paused
           and s.status <> 'stopped'
-          and (p.owner is null or p.lease_until < clock_timestamp() or $4::boolean
+          and (p.owner is null or p.owner = $1::text or p.lease_until < clock_timestamp() or $4::boolean
                or p.owner = any (array(select jsonb_array_elements_text(($3::text)::jsonb))))
           for update of p skip locked)
      update ${db.schema}.subscription_partitions p
@@ -51,7 +53,7 @@ export async function takeLeases(
        from free
       where p.id = free.id and p.partition = free.partition
      returning p.id, p.term::text as term, p.position::text as pos, p.done::text as done, free.clean,
-       (select kept_from::text from ${db.schema}.log_state) as kept_from, free.status,
+       (select kept_from::text from ${db.schema}.log_state) as kept_from, free.status, free.reason,
        (select min(e.began_after)::text from ${db.schema}.epochs e where e.epoch > free.epoch) as forked_at`,
     [
       process,
@@ -69,6 +71,7 @@ export async function takeLeases(
     keptFrom: BigInt(row.kept_from as string),
     forkedAt: row.forked_at === null ? null : BigInt(row.forked_at as string),
     failing: row.status === 'failing',
+    reason: row.reason as string | null,
   }))
 }
 

@@ -21,12 +21,12 @@ export async function succeed(run: RunState, item: Item): Promise<void> {
     progress.finish(item.event.position, item.event.id)
     if (!definition.transactional) await run.writer.finished()
   } else if (!lanes.isHeld(item.key)) run.nudge()
-  if (run.streak.length > 0 || run.failing) await recover(run)
+  if (run.streak.length > 0 || run.failing || run.showsReason) await recover(run)
 }
 
 export async function fail(run: RunState, item: Item, error: unknown, lingering?: Promise<unknown>): Promise<void> {
   const { definition, parts, lanes } = run
-  const { clock, logger, metrics } = parts
+  const { clock, metrics } = parts
   if (error instanceof SchemaVersionTooNewError) return needNewerCode(run, error, item)
   const tried = { error, attempt: item.attempts + 1, faults: item.faults, transactional: definition.transactional }
   const verdict = decideFailure(tried, definition.retry)
@@ -38,12 +38,19 @@ export async function fail(run: RunState, item: Item, error: unknown, lingering?
   if (verdict.kind === 'retry' || (run.failing && item.source === 'log')) {
     const delayMs = verdict.kind === 'retry' ? verdict.delayMs : definition.retry.maxMs
     metrics.retried.inc()
-    logger.warn({ ...fields, delay_ms: Math.round(delayMs) }, 'handler failed; it is tried again')
-    lanes.retry(item, clock.monotonic() + delayMs, lingering && Promise.race([lingering, clock.sleep(LINGER_MS)]))
+    run.logRepeatedly(
+      'warn',
+      kindOf(error),
+      { ...fields, delay_ms: Math.round(delayMs) },
+      'handler failed; it is tried again',
+    )
+    const ended = lingering && Promise.race([lingering, clock.sleep(LINGER_MS)])
+    lanes.retry(item, clock.monotonic() + delayMs, ended, () => run.wake())
     return
   }
   if (definition.onFailure === 'stop' && item.source === 'log') return halt(run, item, error)
-  logger.error(fields, 'dead letter: the event ran out of tries')
+  if (item.attempts > 1) run.logRepeatedly('warn', kindOf(error), fields, 'retries exceeded')
+  run.logRepeatedly('error', kindOf(error), fields, 'dead letter: the event ran out of tries')
   await bury(run, item, error)
 }
 
@@ -65,7 +72,6 @@ export async function bury(run: RunState, item: Item, error: unknown): Promise<v
     )
     if (!returned) return run.end('lost')
   } else {
-    const checkpoint = progress.checkpoint(item.source === 'log' ? [item.event] : [])
     const letter = {
       kind: 'subscription',
       owner: definition.id,
@@ -73,10 +79,14 @@ export async function bury(run: RunState, item: Item, error: unknown): Promise<v
       event: item.event,
       error: record,
       attempts: Math.max(1, item.attempts),
-      firstAttemptAt: item.firstTriedAt ?? parts.clock.now(),
+      sinceFirstMs: parts.clock.monotonic() - (item.firstTriedMs ?? parts.clock.monotonic()),
       parks,
     } as const
-    if (!(await writeLetter(database.control, run.lease, checkpoint, letter))) return run.end('lost')
+    const written = await run.exclusively(() => {
+      const checkpoint = progress.checkpoint(item.source === 'log' ? [item.event] : [])
+      return writeLetter(database.control, run.lease, checkpoint, letter)
+    })
+    if (!written) return run.end('lost')
   }
   if (parks) run.parkedKeys.add(item.key)
   lanes.finish(item)
@@ -93,14 +103,19 @@ export async function bury(run: RunState, item: Item, error: unknown): Promise<v
 export async function park(run: RunState, items: readonly Item[]): Promise<void> {
   if (items.length === 0) return
   const { database } = run.parts
-  const checkpoint = run.progress.checkpoint(items.map(({ event }) => event))
-  if (!(await parkEvents(database.control, run.lease, checkpoint, items))) return run.end('lost')
+  const parked = await run.exclusively(() => {
+    const checkpoint = run.progress.checkpoint(items.map(({ event }) => event))
+    return parkEvents(database.control, run.lease, checkpoint, items)
+  })
+  if (!parked) return run.end('lost')
   for (const { event } of items) run.progress.finish(event.position, event.id)
 }
 
 /** After an unclean end: whether the event ended the process so often that it must not be begun again. */
 export async function isDeadly(run: RunState, item: Item): Promise<boolean> {
-  const tries = await countTry(run.parts.database.control, run.lease, item.event.position)
+  const tries = await run.exclusively(() =>
+    countTry(run.parts.database.control, run.lease, run.progress.checkpoint(), item.event.position),
+  )
   if (tries === undefined) {
     run.end('lost')
     return true
@@ -120,9 +135,12 @@ export async function recover(run: RunState): Promise<void> {
   const { database, logger } = run.parts
   const { id } = run.definition
   run.streak = []
-  if (!run.failing) return
+  if (!run.failing && !run.showsReason) return
+  const wasFailing = run.failing
   run.failing = false
+  run.showsReason = false
   await saveStatus(database.control, id, 'active', null)
+  if (!wasFailing) return
   const letters = await redriveStreak(database.control, id)
   logger.info({ subscription: id, letters }, 'subscription recovered; its letters are redriven')
   run.nudge()
@@ -162,6 +180,12 @@ async function halt(run: RunState, item: Item, error: unknown): Promise<void> {
     `event ${item.event.id}: ${code ?? name}: ${message}`,
   )
   logger.error({ ...fieldsOf(run, item), err: error }, 'subscription stopped: the event ran out of tries')
+}
+
+/** Failures of one kind are told once, then counted. */
+function kindOf(error: unknown): string {
+  const { name, code, message } = toErrorRecord(error)
+  return `${name} ${code ?? message.slice(0, 100)}`
 }
 
 /** What every line about an event says; never the payload or the user. */

@@ -2,7 +2,7 @@
 import type { EventDefinitions } from '../events/index.ts'
 import type { Tailer } from '../log/index.ts'
 import type { Database, Transaction } from '../postgres/index.ts'
-import type { Clock, Logger } from '../runtime/index.ts'
+import type { Clock, Logger, ThrottledLog } from '../runtime/index.ts'
 import type { CheckpointWriter } from './checkpoint-writer.ts'
 import type { Definition } from './definition.ts'
 import type { CallContext } from './handler-call.ts'
@@ -54,4 +54,12 @@ export interface RunState {
   end(why: RunEnd): void
   /** Look for marked letters. */
   nudge(): void
+  /** Something may have become due. */
+  wake(): void
+  /** What writes a checkpoint computes and writes it in here, one after the other: a later write is never the older one. */
+  exclusively<T>(write: () => Promise<T>): Promise<T>
+  /** The reason shown in the database is out of date once something succeeds. */
+  showsReason: boolean
+  /** For lines that may repeat themselves for hours. */
+  readonly logRepeatedly: ThrottledLog
 }

@@ -12,9 +12,9 @@
  *   nothing to do            waits for the tailer, a due try or a nudge
  */
 import { AftercommitError } from '../errors.ts'
-import type { AnyEvent } from '../log/index.ts'
+import type { AnyEvent, Page } from '../log/index.ts'
 import { sqlstateOf } from '../postgres/index.ts'
-import { createWaker } from '../runtime/index.ts'
+import { createThrottledLog, createWaker } from '../runtime/index.ts'
 import { runBatch } from './batches.ts'
 import { callHandler } from './calls.ts'
 import { createCheckpointWriter } from './checkpoint-writer.ts'
@@ -47,12 +47,17 @@ export class Runner implements RunState {
   streak: string[] = []
   failing: boolean
   handled = 0
+  showsReason: boolean
+  readonly logRepeatedly
   readonly #waker
   readonly #stopping = new AbortController()
   readonly #epoch: number
   #running = 0
+  #writes: Promise<unknown> = Promise.resolve()
   #end: RunEnd | undefined
   #page: { events: readonly AnyEvent[]; next: number; upTo: bigint } = { events: [], next: 0, upTo: 0n }
+  /** The next page, on its way. */
+  #ahead: { from: bigint; page: Promise<Page> } | undefined
   #span = FIRST_SPAN
   #marked = true
 
@@ -62,18 +67,15 @@ export class Runner implements RunState {
     this.parts = parts
     this.careful = lease.clean ? 0 : WINDOW
     this.failing = lease.failing
+    this.showsReason = lease.reason !== null
+    this.logRepeatedly = createThrottledLog({ logger: parts.logger, clock: parts.clock })
     this.#epoch = parts.tailer.epoch
     this.progress = new Progress(lease.position, lease.done)
     this.#waker = createWaker(parts.clock)
     this.writer = createCheckpointWriter({
       mode: definition.checkpoint,
       clock: parts.clock,
-      current: () => this.progress.checkpoint(),
-      save: async (checkpoint) => {
-        if (!(await saveCheckpoint(parts.database.control, lease, checkpoint))) this.end('lost')
-        else if (parts.tellsDetails)
-          parts.logger.debug({ subscription: definition.id, position: String(checkpoint.position) }, 'checkpoint')
-      },
+      save: () => this.exclusively(() => this.#saveCheckpoint()),
       onError: (error) =>
         parts.logger.warn({ subscription: definition.id, err: error }, 'checkpoint not written; it is tried again'),
     })
@@ -101,6 +103,16 @@ export class Runner implements RunState {
   nudge(): void {
     this.#marked = true
     this.#waker.wake()
+  }
+
+  wake(): void {
+    this.#waker.wake()
+  }
+
+  exclusively<T>(write: () => Promise<T>): Promise<T> {
+    const done = this.#writes.then(write)
+    this.#writes = done.catch(() => {})
+    return done
   }
 
   /** Runs until it is ended. `clean`: everything that was begun is in the checkpoint. */
@@ -131,8 +143,12 @@ export class Runner implements RunState {
         }
         if (!worked) await this.#rest()
       }
-      while (this.#running > 0 && !this.lost) await this.#waker.wait(1_000)
+    } catch (error) {
+      this.end('lost')
+      throw error
     } finally {
+      // Whoever runs this next must not find the calls of this run beside its own.
+      while (this.#running > 0) await this.#waker.wait(1_000)
       this.writer.close()
     }
     const clean = !this.lost && (await this.#flush())
@@ -179,22 +195,37 @@ export class Runner implements RunState {
 
   async #turnPage(): Promise<boolean> {
     const { tailer, limit } = this.parts
-    const { typeExpression, tenant } = this.definition
     const from = this.progress.scanned
     const most = limit ? await limit() : tailer.frontier
     if (from >= most || from >= tailer.frontier) return false
     try {
-      const page = await tailer.read(from, PAGE, { type: typeExpression, tenant, span: this.#span })
-      const isOpen = page.events.at(-1)?.position ?? 0n
-      const events = isOpen > most ? page.events.filter(({ position }) => position <= most) : page.events
+      const page = await this.#readFrom(from)
+      const last = page.events.at(-1)?.position ?? 0n
+      const events = last > most ? page.events.filter(({ position }) => position <= most) : page.events
       this.#page = { events, next: 0, upTo: page.upTo > most ? most : page.upTo }
       this.#span = page.events.length > 0 ? FIRST_SPAN : this.#span < LONGEST_SPAN ? this.#span * 2n : this.#span
+      // Far behind, the next page is fetched while this one is handled.
+      if (page.events.length === PAGE && !limit) this.#ahead = { from: page.upTo, page: this.#read(page.upTo) }
     } catch (error) {
       // A page that takes longer than the server allows is asked for in smaller pieces.
       if (sqlstateOf(error) !== '57014' || this.#span <= 10n) throw error
       this.#span /= 4n
     }
     return true
+  }
+
+  #readFrom(from: bigint): Promise<Page> {
+    const ahead = this.#ahead
+    this.#ahead = undefined
+    return ahead?.from === from ? ahead.page : this.#read(from)
+  }
+
+  #read(from: bigint): Promise<Page> {
+    const { typeExpression, tenant } = this.definition
+    const page = this.parts.tailer.read(from, PAGE, { type: typeExpression, tenant, span: this.#span })
+    // Whoever awaits it hears of a failure; a page that is never asked for must not end the process.
+    page.catch(() => {})
+    return page
   }
 
   /** Takes events of the page until it is used up or something must be waited for. */
@@ -224,12 +255,22 @@ export class Runner implements RunState {
   }
 
   async #take(event: AnyEvent): Promise<void> {
-    const item = toItem(event, this.definition.keyOf(event))
+    const item = this.#toItem(event)
     const waits = this.lanes.isHeld(item.key)
     this.progress.take(event.position)
-    if (this.parkedKeys.has(item.key) && !waits) return park(this, [item])
+    // Also while the letter in front is being redriven: what waits already comes first.
+    if (this.parkedKeys.has(item.key)) return park(this, [item])
     this.lanes.add(item)
     if (!waits) await this.#start(item)
+  }
+
+  /** A `key` that throws is a failure of this event, not of the run. */
+  #toItem(event: AnyEvent): Item {
+    try {
+      return toItem(event, String(this.definition.keyOf(event)))
+    } catch (error) {
+      return { ...toItem(event, event.key), keyError: error ?? new Error('key threw nothing') }
+    }
   }
 
   async #takeBatch(): Promise<void> {
@@ -241,12 +282,8 @@ export class Runner implements RunState {
         this.progress.pass(event.position)
         continue
       }
-      const key = this.definition.keyOf(event)
-      if (this.parkedKeys.has(key) || this.lanes.isHeld(key)) await this.#take(event)
-      else {
-        this.progress.take(event.position)
-        batch.push(toItem(event, key))
-      }
+      this.progress.take(event.position)
+      batch.push(this.#toItem(event))
     }
     await runBatch(this, batch, (item) => this.#start(item))
   }
@@ -254,7 +291,7 @@ export class Runner implements RunState {
   /** Starts an event; with one lane, waits for its end. */
   async #start(item: Item): Promise<void> {
     this.lanes.begin(item)
-    if (this.definition.concurrency === 1) return this.#try(item)
+    if (this.definition.concurrency === 1 || this.careful > 0) return this.#try(item)
     this.#running++
     void this.#try(item)
       .catch((error) => {
@@ -272,7 +309,7 @@ export class Runner implements RunState {
 
   async #try(item: Item): Promise<void> {
     const { clock, logger, tellsDetails } = this.parts
-    item.firstTriedAt ??= clock.now()
+    item.firstTriedMs ??= clock.monotonic()
     if (this.careful > 0 && item.source === 'log' && item.attempts === 0) {
       this.careful--
       if (await isDeadly(this, item)) return
@@ -301,6 +338,13 @@ export class Runner implements RunState {
     const news = this.#mustWait() || limit ? NEVER : tailer.waitBeyond(this.progress.scanned, over.signal)
     await Promise.race([news, this.#waker.wait(waitMs, this.#stopping.signal).catch(() => {})])
     over.abort()
+  }
+
+  async #saveCheckpoint(): Promise<void> {
+    const { database, tellsDetails, logger } = this.parts
+    const checkpoint = this.progress.checkpoint()
+    if (!(await saveCheckpoint(database.control, this.lease, checkpoint))) return this.end('lost')
+    if (tellsDetails) logger.debug({ subscription: this.lease.id, position: String(checkpoint.position) }, 'checkpoint')
   }
 
   async #flush(): Promise<boolean> {

@@ -16,7 +16,10 @@ export interface Registration {
   readonly isNew: boolean
 }
 
-/** The definition registered last counts: another one makes a new generation, and its predecessors step down. */
+/**
+ * The definition registered last counts: another one makes a new generation and a new term, so that an owner with the
+ * old filter cannot move the checkpoint any more. A new one begins no earlier than the oldest event kept.
+ */
 export async function registerSubscription(
   db: Queryable,
   subscription: { id: string; kind: string; definition: string; position: bigint },
@@ -31,9 +34,11 @@ export async function registerSubscription(
              status = case when s.definition <> excluded.definition then 'active' else s.status end
        returning generation, (xmax = 0) as is_new),
      placed as (
-       insert into ${db.schema}.subscription_partitions (id, position, epoch)
-       select $1::text, ($4::text)::bigint, (select epoch from ${db.schema}.log_state) from registered
-       on conflict do nothing)
+       insert into ${db.schema}.subscription_partitions as p (id, position, epoch)
+       select $1::text, greatest(($4::text)::bigint, l.kept_from - 1), l.epoch from registered, ${db.schema}.log_state l
+       on conflict (id, partition) do update
+         set term = p.term + 1, owner = null, lease_until = null, clean = true
+       where exists (select from registered r where r.generation > (select s.generation from ${db.schema}.subscriptions s where s.id = $1::text)))
      select generation::text as generation, is_new from registered`,
     [subscription.id, subscription.kind, subscription.definition, subscription.position.toString()],
   )
@@ -60,14 +65,20 @@ export async function saveCheckpoint(db: Queryable, held: Held, to: Checkpoint):
 }
 
 /** After an unclean end the try is written before it begins, so that an event which ends the process is counted. */
-export async function countTry(db: Queryable, held: Held, position: bigint): Promise<number | undefined> {
+export async function countTry(
+  db: Queryable,
+  held: Held,
+  before: Checkpoint,
+  position: bigint,
+): Promise<number | undefined> {
   const { rows } = await db.query<{ tries: number }>(
     `update ${db.schema}.subscription_partitions
-        set tries = case when trying = ($3::text)::bigint then tries + 1 else 1 end, trying = ($3::text)::bigint
+        set tries = case when trying = ($3::text)::bigint then tries + 1 else 1 end, trying = ($3::text)::bigint,
+            position = ($4::text)::bigint, done = ($5::text)::int8multirange, updated_at = clock_timestamp()
       where id = $1::text
         and term = ($2::text)::bigint
     returning tries`,
-    [held.id, held.term.toString(), position.toString()],
+    [held.id, held.term.toString(), position.toString(), before.position.toString(), before.done],
   )
   return rows[0]?.tries
 }
@@ -85,7 +96,7 @@ export async function writeLetter(db: Queryable, held: Held, to: Checkpoint, let
        insert into ${db.schema}.letters as l
          (kind, owner, key, event_id, position, event, error, attempts, first_attempt_at, last_attempt_at, parks)
        select $6::text, $1::text, $7::text, $5::text, ($8::text)::bigint, ($9::text)::jsonb, ($10::text)::jsonb,
-              ($11::text)::integer, ($12::text)::timestamptz, clock_timestamp(), $13::boolean
+              ($11::text)::integer, clock_timestamp() - make_interval(secs => ($12::text)::float8), clock_timestamp(), $13::boolean
          from moved
        on conflict (kind, owner, event_id) do update
          set error = excluded.error, attempts = l.attempts + excluded.attempts, status = 'dead', parks = excluded.parks,
@@ -106,7 +117,7 @@ export async function writeLetter(db: Queryable, held: Held, to: Checkpoint, let
       copyEvent(letter.event),
       stringifyJson(letter.error),
       String(letter.attempts),
-      letter.firstAttemptAt.toISOString(),
+      String(letter.sinceFirstMs / 1_000),
       letter.parks,
     ],
   )
@@ -224,12 +235,17 @@ export async function returnLetter(
   return rowCount === 1
 }
 
+/** What waits for a key, in order, up to the next letter that is not over. */
 export async function selectParked(db: Queryable, id: string, key: string, limit: number): Promise<AftercommitEvent[]> {
   const { rows } = await db.query<{ event: string }>(
     `select event::text as event
        from ${db.schema}.parked
       where owner = $1::text
         and key = $2::text
+        and not exists (
+          select from ${db.schema}.letters l
+           where l.kind = 'subscription' and l.owner = $1::text and l.key = $2::text and l.parks
+             and l.status in ('dead', 'redriving') and l.position < ${db.schema}.parked.position)
       order by position
       limit ${limit}`,
     [id, key],

@@ -1,7 +1,7 @@
 /** Registering subscriptions, running those of this process, and looking at all of them. */
 import { AftercommitError } from '../errors.ts'
 import type { EventDefinitions } from '../events/index.ts'
-import { findStart, settledPosition, type Tailer } from '../log/index.ts'
+import { findPosition, settledPosition, type Tailer } from '../log/index.ts'
 import type { Database, Transaction } from '../postgres/index.ts'
 import type { Clock, Health, Logger, Registry, Service } from '../runtime/index.ts'
 import { type Definition, definitionText } from './definition.ts'
@@ -96,7 +96,7 @@ export function createSubscriptions(options: SubscriptionsOptions): Subscription
     const { id, kind, from } = definition
     const position = (await hasSubscription(database, id))
       ? 0n
-      : (await findStart(database, from, await settledPosition(database))).after
+      : await findPosition(database, from, await settledPosition(database))
     const { generation, isNew } = await registerSubscription(database, {
       id,
       kind,
@@ -108,6 +108,7 @@ export function createSubscriptions(options: SubscriptionsOptions): Subscription
       'subscription registered',
     )
     keeper.add({ definition, generation })
+    if (!isNew) await nudgeAll()
   }
 
   async function nudgeAll(): Promise<void> {
@@ -194,5 +195,5 @@ function exposeGauges(metrics: Registry, states: () => Promise<SubscriptionState
     ({ lagSeconds }) => lagSeconds,
   )
   gauge('aftercommit_dlq_size', 'Dead letters that wait for somebody.', ({ deadLetters }) => deadLetters)
-  gauge('aftercommit_parked_keys', 'Events that wait behind a dead letter.', ({ parked }) => parked)
+  gauge('aftercommit_parked_keys', 'Keys whose events wait behind a dead letter.', ({ parkedKeys }) => parkedKeys)
 }

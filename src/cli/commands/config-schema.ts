@@ -1,0 +1,19 @@
+import type { Command } from 'commander'
+import { toJsonSchema } from '../config-schema.ts'
+import { EXIT, type ExitCode } from '../exit-codes.ts'
+import { type Invocation, runCommand } from '../invocation.ts'
+import { toJsonText } from '../json.ts'
+
+export function define(command: Command): void {
+  command
+    .addHelpText(
+      'after',
+      '\nDraft 4, as TOML editors read it. Save it, and begin aftercommit.toml with: #:schema ./aftercommit.schema.json',
+    )
+    .action(() => runCommand<object>(command, schema))
+}
+
+async function schema({ output }: Invocation<object>): Promise<ExitCode> {
+  output.data(toJsonText(toJsonSchema(), { layOut: true }))
+  return EXIT.ok
+}

@@ -1,0 +1,100 @@
+import type { Command } from 'commander'
+import { type Aftercommit, AftercommitError, type AftercommitEvent, type EventTrace } from '../../index.ts'
+import { formatAggregate, formatTime, toBrief, toFull } from '../event-format.ts'
+import { EXIT, type ExitCode } from '../exit-codes.ts'
+import { type Invocation, runCommand } from '../invocation.ts'
+import { toJsonText } from '../json.ts'
+import type { Output } from '../output.ts'
+import { printable } from '../table.ts'
+
+interface Options {
+  readonly trace?: boolean
+  readonly reveal?: boolean
+}
+
+export function define(command: Command): void {
+  command
+    .argument('<id>', 'the id of an event, or its position')
+    .option('--trace', 'print what led to it and what it led to')
+    .option('--reveal', 'print the user id too')
+    .action((id: string) => runCommand<Options>(command, (invocation) => show(id, invocation)))
+}
+
+async function show(id: string, { open, options, output }: Invocation<Options>): Promise<ExitCode> {
+  const ac = await open()
+  const event = await findEvent(ac, id)
+  const full = toFull(event, { reveal: options.reveal ?? false })
+  const trace = options.trace ? await ac.log.trace(event.id) : undefined
+  if (output.json) {
+    const relatives = trace && {
+      ancestors: trace.ancestors.map((one) => toBrief(one)),
+      descendants: trace.descendants.map((one) => toBrief(one)),
+    }
+    output.document({ ...full, ...relatives })
+    return EXIT.ok
+  }
+  printEvent(event, full, output)
+  if (trace) printTrace(trace, output)
+  return EXIT.ok
+}
+
+async function findEvent(ac: Aftercommit, id: string): Promise<AftercommitEvent> {
+  const event = (await ac.log.get(id)) ?? (/^\d{1,18}$/.test(id) ? await atPosition(ac, BigInt(id)) : undefined)
+  if (event) return event
+  throw new AftercommitError(
+    'EVENT_NOT_FOUND',
+    `There is no event with the id or position ${JSON.stringify(id)}: it was never committed, or retention has removed it.`,
+  )
+}
+
+async function atPosition(ac: Aftercommit, position: bigint): Promise<AftercommitEvent | undefined> {
+  if (position === 0n) return undefined
+  const [event] = await ac.log.read({ from: position - 1n, limit: 1 })
+  return event?.position === position ? event : undefined
+}
+
+function printEvent(event: AftercommitEvent, full: Record<string, unknown>, { colors, data }: Output): void {
+  const { correlationId, causationId, traceparent, schemaVersion } = event.metadata
+  const metadata = full.metadata as Record<string, unknown>
+  const line = (name: string, value: string | null) => {
+    if (value !== null) data(`  ${colors.dim(name.padEnd(12))} ${printable(value)}`)
+  }
+  data(colors.bold(printable(event.type)))
+  line('id', event.id)
+  line('position', String(event.position))
+  line('aggregate', event.aggregateType === null ? null : formatAggregate(event))
+  line('version', event.version === null ? null : String(event.version))
+  line('tenant', event.tenant)
+  line('occurred', `${formatTime(event.occurredAt)} UTC`)
+  line('recorded', `${formatTime(event.recordedAt)} UTC`)
+  line('correlation', correlationId)
+  line('causation', causationId)
+  line('user', metadata.user_id === undefined ? null : String(metadata.user_id))
+  line('trace', traceparent)
+  line('schema', schemaVersion === 1 ? null : `version ${schemaVersion}`)
+  for (const part of ['payload', 'changes', 'previous'] as const) {
+    if (full[part] === null) continue
+    data(`\n${colors.bold(part)}`)
+    const text = toJsonText(full[part], { layOut: true })
+    data(
+      text
+        .split('\n')
+        .map((one) => `  ${printable(one)}`)
+        .join('\n'),
+    )
+  }
+}
+
+function printTrace({ event, ancestors, descendants }: EventTrace, { colors, data }: Output): void {
+  data(`\n${colors.bold('trace')}`)
+  const depths = new Map<string, number>()
+  for (const one of [...ancestors, event, ...descendants]) {
+    const depth = (depths.get(one.metadata.causationId ?? '') ?? -1) + 1
+    depths.set(one.id, depth)
+    const text = `${printable(one.type)} ${printable(formatAggregate(one))}`
+    const isThis = one.id === event.id
+    data(
+      `  ${'  '.repeat(depth)}${isThis ? colors.bold(`${text}  ◀ this one`) : `${text}  ${colors.dim(printable(one.id))}`}`,
+    )
+  }
+}

@@ -1,0 +1,90 @@
+import { type Command, Option } from 'commander'
+import { type Aftercommit, defineEvents, type MigrateRequest } from '../../index.ts'
+import { collect } from '../arguments.ts'
+import { EXIT, type ExitCode } from '../exit-codes.ts'
+import { type Invocation, runCommand } from '../invocation.ts'
+import type { Output } from '../output.ts'
+
+interface Options {
+  readonly grantEmit?: string[]
+  readonly grantRun?: string[]
+  readonly stream?: string[]
+  readonly adoptStreams?: boolean
+  readonly dryRun?: boolean
+}
+
+export function define(command: Command): void {
+  command
+    .option('--grant-emit <role...>', 'roles that may emit, and nothing else')
+    .option('--grant-run <role...>', 'roles that processes run as: emit, read, keep their own marks')
+    .addOption(new Option('--stream <type...>', 'aggregate types to keep as streams').argParser(collect))
+    .option('--adopt-streams', 'take over plain events of those types that exist already')
+    .option('--dry-run', 'list what would be applied, and do nothing')
+    .action(() => runCommand<Options>(command, migrate))
+}
+
+async function migrate(invocation: Invocation<Options>): Promise<ExitCode> {
+  const { options, output, signal } = invocation
+  const { stream } = options
+  const ac = await invocation.open(stream === undefined ? {} : { events: defineEvents({}, { streams: stream }) })
+  if (options.dryRun) return listPending(ac, output)
+  const { green } = output.talkColors
+  const { applied, version } = await ac.migrate({
+    signal,
+    adoptStreams: options.adoptStreams ?? false,
+    onStep(step) {
+      if (step.kind === 'applied') output.talk(`${green('✓')} ${step.migration}`)
+      else if (step.kind === 'waiting') output.talk('… another migrator is at work; waiting for it')
+      else output.talk(`… ${step.migration} waits for the locks of other sessions (attempt ${step.attempt})`)
+    },
+  })
+  const grants = await grantAll(ac, options, output)
+  const failed = grants.filter(({ error }) => error !== null)
+  if (output.json) output.document({ applied, version, grants })
+  else
+    output.data(
+      applied.length === 0 ? `Schema is at version ${version}; nothing to do.` : `Schema is at version ${version}.`,
+    )
+  return failed.length > 0 ? EXIT.partial : EXIT.ok
+}
+
+async function listPending(ac: Aftercommit, output: Output): Promise<ExitCode> {
+  const { schema } = await ac.status()
+  const { version, latest, pending } = schema
+  if (output.json) output.document({ version, latest, pending })
+  else if (pending.length === 0) output.data(`Schema is at version ${version}; nothing to do.`)
+  else output.data(['Would be applied:', ...pending.map((name) => `  ${name}`)].join('\n'))
+  return EXIT.ok
+}
+
+interface Grant {
+  readonly right: 'emit' | 'run'
+  readonly role: string
+  readonly error: string | null
+}
+
+/** Role by role: one that does not exist must not keep the others from their rights. */
+async function grantAll(ac: Aftercommit, { grantEmit = [], grantRun = [] }: Options, output: Output): Promise<Grant[]> {
+  const wanted = [
+    ...grantEmit.map((role) => ({ right: 'emit' as const, role, request: { grantEmit: [role] } })),
+    ...grantRun.map((role) => ({ right: 'run' as const, role, request: { grantRun: [role] } })),
+  ]
+  const grants: Grant[] = []
+  for (const { right, role, request } of wanted) {
+    const error = await grantOne(ac, request)
+    const { green, red } = output.talkColors
+    if (error === null) output.talk(`${green('✓')} role ${role} may ${right}`)
+    else output.warn(`${red('✗')} role ${role} was not given its rights: ${error}`)
+    grants.push({ right, role, error })
+  }
+  return grants
+}
+
+async function grantOne(ac: Aftercommit, request: MigrateRequest): Promise<string | null> {
+  try {
+    await ac.migrate(request)
+    return null
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error)
+  }
+}

@@ -1,0 +1,118 @@
+import type { Command } from 'commander'
+import type { Status } from '../../index.ts'
+import { formatDuration } from '../../runtime/index.ts'
+import { EXIT, type ExitCode } from '../exit-codes.ts'
+import { HOLDER_COLUMNS, toHolderRow } from '../holder-table.ts'
+import { type Invocation, runCommand } from '../invocation.ts'
+import { toPlain } from '../json.ts'
+import type { Output } from '../output.ts'
+import { printable } from '../table.ts'
+
+export function define(command: Command): void {
+  command.action(() => runCommand<object>(command, status))
+}
+
+async function status({ open, output }: Invocation<object>): Promise<ExitCode> {
+  const found = await (await open()).status()
+  if (output.json) output.document(toPlain(found))
+  else printStatus(found, output)
+  return EXIT.ok
+}
+
+function printStatus(status: Status, output: Output): void {
+  const { server, schema, log, partitions } = status
+  const line = (name: string, text: string) => output.data(`${output.colors.bold(name.padEnd(9))}  ${printable(text)}`)
+  const place = server.host.startsWith('/') ? server.host : `${server.host}:${server.port}`
+  line('Database', `PostgreSQL ${server.version} at ${place}/${server.database}${server.standby ? ', a standby' : ''}`)
+  line('Schema', `${schema.name}, ${describeSchema(schema)}`)
+  if (log === null) return
+  const waiting = log.lag === 0 ? 'all of it final' : `${count(log.lag, 'event')} not final yet`
+  line('Log', `head ${log.head}, frontier ${log.frontier}: ${waiting}`)
+  line('Epoch', String(log.epoch))
+  line('Wake', log.wake)
+  const bytes = partitions.reduce((sum, partition) => sum + partition.bytes, 0)
+  line('Size', `${formatBytes(bytes)} in ${count(partitions.length, 'partition')}`)
+  if (log.problem !== null) line('Problem', log.problem)
+  printHolders(log.holders, output)
+  printProcesses(status.processes, output)
+  if (output.verbose) printPartitions(partitions, output)
+}
+
+function describeSchema({ state, version, latest, pending }: Status['schema']): string {
+  switch (state) {
+    case 'empty':
+      return 'not installed. Run: aftercommit migrate'
+    case 'behind':
+      return `version ${version} of ${latest}; ${count(pending.length, 'migration')} to apply. Run: aftercommit migrate`
+    case 'too-new':
+      return `version ${version}, too new for this aftercommit, which knows ${latest}. Deploy the newer one here too`
+    case 'changed':
+      return `version ${version}, made by a different build. Run: aftercommit doctor`
+    case 'ahead':
+      return `version ${version}, newer than the ${latest} that this aftercommit knows, and compatible`
+    case 'current':
+      return `version ${version}, up to date`
+  }
+}
+
+function printHolders(holders: NonNullable<Status['log']>['holders'], output: Output): void {
+  if (holders.length === 0) return
+  output.data(`\n${output.colors.bold('Holding the frontier back')}`)
+  output.table(HOLDER_COLUMNS, holders.map(toHolderRow), '  ')
+  output.talk(`\nTo end the oldest: aftercommit unblock`)
+}
+
+function printProcesses(processes: Status['processes'], output: Output): void {
+  output.data(`\n${output.colors.bold('Processes')}${processes.length === 0 ? ': none' : ''}`)
+  if (processes.length === 0) return
+  output.table(
+    [
+      { title: 'host', min: 10 },
+      { title: 'pid', align: 'right' },
+      { title: 'version' },
+      { title: 'running for', align: 'right' },
+      { title: 'heard of', align: 'right' },
+    ],
+    processes.map((one) => [
+      one.host,
+      String(one.pid),
+      one.version,
+      formatDuration(one.startedSecondsAgo * 1_000),
+      `${formatDuration(one.heartbeatSecondsAgo * 1_000)} ago`,
+    ]),
+    '  ',
+  )
+}
+
+function printPartitions(partitions: Status['partitions'], output: Output): void {
+  output.data(`\n${output.colors.bold('Partitions')}`)
+  output.table(
+    [
+      { title: 'name' },
+      { title: 'from', align: 'right' },
+      { title: 'to', align: 'right' },
+      { title: 'size', align: 'right' },
+    ],
+    partitions.map(({ name, from, to, bytes }) => [
+      name,
+      String(from),
+      to === null ? 'open' : String(to - 1n),
+      formatBytes(bytes),
+    ]),
+    '  ',
+  )
+}
+
+function count(number: number, thing: string): string {
+  return `${number} ${thing}${number === 1 ? '' : 's'}`
+}
+
+function formatBytes(bytes: number): string {
+  const units = ['B', 'kB', 'MB', 'GB', 'TB']
+  let size = bytes
+  while (size >= 1024 && units.length > 1) {
+    size /= 1024
+    units.shift()
+  }
+  return `${size >= 10 || size === 0 ? Math.round(size) : size.toFixed(1)} ${units[0]}`
+}

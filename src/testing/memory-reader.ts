@@ -1,0 +1,322 @@
+/**
+ * One subscription of the in-memory twin. What can happen to an event, failures first:
+ *
+ *   the handler fails            it is tried again at once; the clock of the bus moves on by the delay
+ *   the last try fails           a letter (park, skip), or the subscription stops and everything waits
+ *   key after key fails          `failing`: the next event is tried once per delivery until it succeeds
+ *   its key waits for a letter   it waits too
+ *   a letter was marked          it is run again, then what waits behind it, in order; then its key is free
+ */
+import { type NewLetter, toErrorRecord } from '../dead-letters/index.ts'
+import { AftercommitError } from '../errors.ts'
+import type { EventDefinitions } from '../events/index.ts'
+import { type AnyEvent, liftEvent, type StartPoint } from '../log/index.ts'
+import type { TestClock } from '../runtime/index.ts'
+import type { toDefinition } from '../subscriptions/index.ts'
+import { callHandler, decideFailure } from './memory-call.ts'
+import type { KeptLetter, LetterStore } from './memory-dead-letters.ts'
+import type { MemoryLog } from './memory-log.ts'
+import type { OpenTransaction } from './memory-transaction.ts'
+
+/** A try that failed. */
+export interface HandlerFailure {
+  readonly subscription: string
+  readonly event: AnyEvent
+  readonly error: unknown
+  readonly attempt: number
+  /** What became of the event: to be tried again, a dead letter, or the subscription stopped at it. */
+  readonly outcome: 'retry' | 'dead' | 'stopped'
+}
+
+export interface ReaderParts {
+  readonly log: MemoryLog
+  readonly letters: LetterStore
+  readonly clock: TestClock
+  readonly definitions: EventDefinitions | undefined
+  readonly begin: () => OpenTransaction
+  /** Marks what `fn` does as part of a delivery. */
+  readonly within: <T>(fn: () => T) => T
+  readonly failed: (failure: HandlerFailure) => void
+  /** How far other subscriptions have come. */
+  readonly checkpointOf: (id: string) => bigint
+}
+
+interface Item {
+  readonly event: AnyEvent
+  readonly key: string
+  readonly source: 'log' | 'letter' | 'parked'
+  readonly letter?: KeptLetter
+  /** Its place in the log. */
+  readonly at: number
+  attempts: number
+  faults: number
+  firstTriedAt: Date | undefined
+}
+
+type Outcome = 'finished' | 'held' | 'stopped'
+
+/** A handler whose database never answers would otherwise be tried for ever within one delivery. */
+const MOST_FAULTS = 50
+
+export class MemoryReader {
+  readonly definition: ReturnType<typeof toDefinition>
+  status: 'active' | 'failing' | 'stopped' = 'active'
+  reason: string | null = null
+  paused = false
+  lastEventId: string | null = null
+  readonly #parts: ReaderParts
+  /** The first event that is not finished. */
+  #next = 0
+  #streak: KeptLetter[] = []
+  /** The event that waits for its next try, and the delivery that tried it last. */
+  #held: Item | undefined
+  #heldIn: number | undefined
+
+  constructor(definition: ReturnType<typeof toDefinition>, parts: ReaderParts) {
+    this.definition = definition
+    this.#parts = parts
+    this.seek(definition.from)
+  }
+
+  /** Everything at or below is finished. */
+  get position(): bigint {
+    const { log } = this.#parts
+    this.#skip()
+    const next = log.events[this.#next]
+    return next === undefined || next.position > log.frontier ? log.frontier : next.position - 1n
+  }
+
+  /** Where the next thing to do stands, if anything may be done; what was marked comes before every event. */
+  due(delivery: number): bigint | undefined {
+    if (this.paused || this.status === 'stopped') return undefined
+    if (this.#parts.letters.marked(this.definition.id).length > 0) return 0n
+    if (this.#heldIn === delivery) return undefined
+    this.#skip()
+    const next = this.#parts.log.events[this.#next]
+    return next && next.position <= this.#limit() ? next.position : undefined
+  }
+
+  /** Does what `due` spoke of. */
+  async step(delivery: number): Promise<void> {
+    const [letter] = this.#parts.letters.marked(this.definition.id)
+    if (letter) return this.#redrive(letter)
+    const batch = this.#collect(this.definition.handleBatch ? this.definition.batchSize : 1)
+    if (!(await this.#runBatch(batch)) && this.#held) this.#heldIn = delivery
+  }
+
+  /** Moves the checkpoint; letters stay. */
+  seek(to: StartPoint): void {
+    const { events } = this.#parts.log
+    const target = this.find(to)
+    const found = events.findIndex(({ position }) => position > target)
+    this.#next = found < 0 ? events.length : found
+    this.wake()
+  }
+
+  /** The position before the one that a start point speaks of. */
+  find(to: StartPoint): bigint {
+    const { events, frontier } = this.#parts.log
+    if (to === 'start') return 0n
+    if (to === 'head') return frontier
+    if (typeof to === 'bigint' && to >= 0n) return to
+    if (to instanceof Date && Number.isFinite(to.getTime())) {
+      const first = events.find(({ recordedAt }) => recordedAt >= to)
+      return first ? first.position - 1n : frontier
+    }
+    throw new AftercommitError('BAD_OPTION', "`from` must be 'start', 'head', a position (bigint, 0 or more) or a valid Date.")
+  }
+
+  /** Begins anew where it stands, as a process that takes it over would. */
+  wake(): void {
+    this.status = 'active'
+    this.reason = null
+    this.#held = undefined
+    this.#heldIn = undefined
+    this.#streak = []
+  }
+
+  /** Of what is not final nothing is taken; with `after`, nothing that those before it have not finished. */
+  #limit(): bigint {
+    const { log, checkpointOf } = this.#parts
+    return this.definition.after.map(checkpointOf).reduce((low, one) => (one < low ? one : low), log.frontier)
+  }
+
+  #skip(): void {
+    const { events } = this.#parts.log
+    const { matches } = this.definition
+    while (this.#next < events.length && !matches(events[this.#next]!)) this.#next++
+  }
+
+  #collect(most: number): Item[] {
+    const { events } = this.#parts.log
+    const limit = this.#limit()
+    const batch: Item[] = []
+    for (let at = this.#next; at < events.length && batch.length < most; at++) {
+      const event = events[at]!
+      if (event.position > limit) break
+      if (this.definition.matches(event)) batch.push(this.#toItem(event, 'log', at))
+    }
+    return batch
+  }
+
+  #toItem(event: AnyEvent, source: Item['source'], at: number): Item {
+    if (source === 'log' && this.#held?.event === event) return this.#held
+    return { event, key: this.definition.keyOf(event), source, at, attempts: 0, faults: 0, firstTriedAt: undefined }
+  }
+
+  /** A failing batch is halved until the event that fails is alone. False when something must wait. */
+  async #runBatch(batch: readonly Item[]): Promise<boolean> {
+    const { letters } = this.#parts
+    const { id } = this.definition
+    const [first, ...more] = batch.filter(({ key }) => !letters.isParked(id, key))
+    if (first && more.length === 0) {
+      if ((await this.#run(first)) !== 'finished') return false
+    } else if (first) {
+      try {
+        await this.#call([first, ...more])
+      } catch {
+        const middle = batch.length >>> 1
+        return (await this.#runBatch(batch.slice(0, middle))) && this.#runBatch(batch.slice(middle))
+      }
+      this.#succeeded(more.at(-1)!)
+    }
+    for (const item of batch) {
+      if (item !== first && !more.includes(item)) letters.park(id, item.key, item.event)
+    }
+    this.#next = batch.at(-1)!.at + 1
+    return true
+  }
+
+  /** Tries one event until it is done with. */
+  async #run(item: Item): Promise<Outcome> {
+    for (;;) {
+      item.firstTriedAt ??= this.#parts.clock.now()
+      try {
+        await this.#call([item])
+      } catch (error) {
+        const outcome = await this.#failed(item, error)
+        if (outcome !== 'retry') return outcome
+        continue
+      }
+      this.#succeeded(item)
+      return 'finished'
+    }
+  }
+
+  async #call(items: readonly Item[]): Promise<void> {
+    const { definitions, clock, begin, within } = this.#parts
+    const { id, authorize, handle, handleBatch, transactional, timeoutMs } = this.definition
+    const { attempts, source } = items[0]!
+    const events = items.map(({ event }) => liftEvent(definitions, event))
+    for (const event of authorize ? events : []) {
+      if (!(await within(() => authorize!(event, { subscription: id })))) throw unauthorized(event, id)
+    }
+    const tx = transactional ? begin() : undefined
+    const call = { subscription: id, event: events[0]!, attempt: attempts + 1, redriven: source !== 'log', tx: tx?.words }
+    try {
+      await within(() =>
+        callHandler(call, timeoutMs, clock, (context) =>
+          handle ? handle(events[0]!, context) : handleBatch!(events, context),
+        ),
+      )
+    } catch (error) {
+      tx?.rollBack()
+      throw error
+    }
+    tx?.commit()
+  }
+
+  #succeeded({ source, letter, event }: Item): void {
+    const { letters } = this.#parts
+    if (letter) letters.change(letter, { status: 'resolved' })
+    if (source === 'log') this.lastEventId = event.id
+    if (this.status === 'failing') {
+      const marks = { status: 'redriving', who: 'aftercommit', reason: 'the subscription recovered' } as const
+      for (const one of this.#streak) if (one.status === 'dead') letters.change(one, marks)
+    }
+    if (this.status === 'failing' || this.#streak.length > 0) this.wake()
+  }
+
+  async #failed(item: Item, error: unknown): Promise<Outcome | 'retry'> {
+    const { clock } = this.#parts
+    const { retry, onFailure, transactional } = this.definition
+    const verdict = decideFailure(error, item.attempts + 1, retry, transactional)
+    const counts = verdict.kind === 'dead' || verdict.counts
+    item.attempts += counts ? 1 : 0
+    item.faults = counts ? 0 : item.faults + 1
+    const fromLog = item.source === 'log'
+    if (fromLog && (this.status === 'failing' || item.faults > MOST_FAULTS)) {
+      this.#tell(item, error, 'retry')
+      this.#held = item
+      return 'held'
+    }
+    if (verdict.kind === 'retry' && item.faults <= MOST_FAULTS) {
+      this.#tell(item, error, 'retry')
+      await clock.advance(verdict.delayMs)
+      return 'retry'
+    }
+    if (onFailure === 'stop' && fromLog) {
+      this.#tell(item, error, 'stopped')
+      const { name, code, message } = toErrorRecord(error)
+      this.status = 'stopped'
+      this.reason = `event ${item.event.id}: ${code ?? name}: ${message}`
+      return 'stopped'
+    }
+    this.#tell(item, error, 'dead')
+    this.#bury(item, error)
+    return 'finished'
+  }
+
+  #tell({ event, attempts }: Item, error: unknown, outcome: HandlerFailure['outcome']): void {
+    this.#parts.failed({ subscription: this.definition.id, event, error, attempt: Math.max(1, attempts), outcome })
+  }
+
+  /** The event becomes a letter; with `park`, later events of its key wait behind it. */
+  #bury({ event, key, letter, source, attempts, firstTriedAt }: Item, error: unknown): void {
+    const { letters, clock } = this.#parts
+    const { id, onFailure, failingAfter } = this.definition
+    const record = toErrorRecord(error)
+    if (letter) {
+      letters.change(letter, { status: 'dead', error: record, attempts: letter.attempts + attempts, lastAttemptAt: clock.now() })
+      return
+    }
+    const parks = onFailure === 'park' && !isUnauthorized(error)
+    const times = { attempts: Math.max(1, attempts), firstAttemptAt: firstTriedAt ?? clock.now() }
+    const written: NewLetter = { kind: 'subscription', owner: id, key, event, error: record, parks, ...times }
+    const kept = letters.add(written)
+    if (source !== 'log') return
+    this.lastEventId = event.id
+    this.#streak.push(kept)
+    if (this.#streak.length < failingAfter) return
+    this.status = 'failing'
+    this.reason = `${this.#streak.length} keys in a row ran out of tries`
+  }
+
+  async #redrive(letter: KeptLetter): Promise<void> {
+    if (letter.status === 'redriving') {
+      await this.#run({ ...this.#toItem(letter.event, 'letter', -1), key: letter.key, letter })
+    }
+    if (letter.parks && letter.status !== 'dead') await this.#goOnBehind(letter)
+  }
+
+  /** What waits behind a letter that is over, up to the next one that fails. */
+  async #goOnBehind(letter: KeptLetter): Promise<void> {
+    const { letters } = this.#parts
+    const { id } = this.definition
+    const waiting = letters.waiting(id, letter.key)
+    while (waiting.length > 0 && !letters.isBlocked(id, letter.key)) {
+      await this.#run({ ...this.#toItem(waiting[0]!, 'parked', -1), key: letter.key })
+      waiting.shift()
+    }
+    if (letters.isBlocked(id, letter.key)) letter.parks = false
+    else letters.free(id, letter.key)
+  }
+}
+
+function unauthorized(event: AnyEvent, subscription: string): AftercommitError {
+  return new AftercommitError('UNAUTHORIZED', `Event "${event.id}" is not authorised for "${subscription}".`)
+}
+
+function isUnauthorized(error: unknown): boolean {
+  return error instanceof AftercommitError && error.code === 'UNAUTHORIZED'
+}
