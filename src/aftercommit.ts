@@ -28,7 +28,7 @@ import {
   settledPosition,
   type UpkeepReport,
 } from './log/index.ts'
-import { type AftercommitOptions, withDefaults } from './options.ts'
+import { type AftercommitOptions, relayDefaults, withDefaults } from './options.ts'
 import {
   addressOf,
   assertSameDatabase,
@@ -45,14 +45,25 @@ import {
   type TransactionOptions,
   toQueryable,
 } from './postgres/index.ts'
-import { createHealth, createRegistry, type Duration, type HealthReport, toMs } from './runtime/index.ts'
+import { createProjections, type ProjectionHandle, type ProjectionOptions, type Projections } from './projections/index.ts'
+import { createGroup, createHealth, createRegistry, type Duration, type HealthReport, toMs } from './runtime/index.ts'
 import {
+  createProcessed,
+  createRelays,
+  createRetention,
   createSubscriptions,
+  type Definition,
   NUDGE,
+  type Processed,
+  pruneProcessed,
+  type RelayHandle,
+  type RelayOptions,
   type SubscriptionHandle,
   type SubscriptionOptions,
   type Subscriptions,
   toDefinition,
+  type VerifyReport,
+  verify,
 } from './subscriptions/index.ts'
 import { VERSION } from './version.ts'
 
@@ -113,6 +124,15 @@ export interface Aftercommit<D extends EventDefinitions = EventDefinitions> {
     subscription: SubscriptionOptions<EventOf<D, P>, EmittingTransaction<D>> & { readonly on?: P },
   ): SubscriptionHandle
   readonly subscriptions: Subscriptions
+  /** Which events a subscription has processed, for handlers that must not act twice. */
+  readonly processed: Processed
+  /** Publishes events to a bus, in order and at least once, from one process of the cluster at a time. */
+  relay(relay: RelayOptions): RelayHandle
+  /** Keeps one state per id, folded from events in the transaction that moves the checkpoint. */
+  project<State, const P extends readonly string[] = readonly ['*']>(
+    projection: ProjectionOptions<EventOf<D, P>, State> & { readonly on?: P },
+  ): ProjectionHandle<State>
+  readonly projections: Projections
   readonly deadLetters: DeadLetters
   /** Follows the log and runs subscriptions until `stop()`; with `only`, those whose id matches a pattern. */
   start(options?: StartOptions): Promise<void>
@@ -123,6 +143,8 @@ export interface Aftercommit<D extends EventDefinitions = EventDefinitions> {
   /** Prometheus text. */
   metrics(): Promise<string>
   health(): HealthReport
+  /** Walks the whole log and looks for events that a subscription can have skipped. */
+  verify(options?: { onProgress?: (done: bigint, of: bigint) => void }): Promise<VerifyReport>
   /** Splits partitions, drops what retention lets go, indexes closed partitions. Runs by itself after `start()`. */
   upkeep(): Promise<UpkeepReport>
 }
@@ -204,6 +226,30 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
   })
   const deadLetters = createDeadLetters(database, () => subscriptions.nudgeAll())
 
+  const processed = createProcessed(database)
+  const { register: registerProjection, ...projections } = createProjections(database, subscriptions)
+  const relays = createRelays({
+    database,
+    clock,
+    logger: database.logger,
+    metrics,
+    health,
+    process: processId,
+    defaults: relayDefaults(process.env),
+    subscriptions,
+    read: ({ on, tenant }: Definition, after, limit) => log.read({ from: after, on, tenant, limit }),
+    look: () => following.bell().mode !== 'listening' && following.tailer.ring(),
+  })
+  const prune = async () => {
+    await pruneProcessed(database)
+    await relays.prune()
+  }
+  const background = createGroup({
+    name: 'subscription upkeep',
+    services: [relays.service, createRetention({ clock, logger: database.logger, metrics, health, prune })],
+    logger: database.logger,
+  })
+
   /** Once per instance: a process whose code does not fit the schema must not go on. */
   function ensureUsable(): Promise<void> {
     usable ??= assertSchemaUsable(database).catch((error) => {
@@ -226,7 +272,16 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     await follow()
     await following.tailer.started
     if (only) subscriptions.only(only)
+    await background.start()
     await subscriptions.service.start()
+  }
+
+  /** A relay whose sink is away may be in the middle of a long pause. */
+  async function stopSubscriptions(): Promise<void> {
+    const ended = subscriptions.service.stop()
+    relays.interrupt()
+    await ended
+    await background.stop()
   }
 
   /** For places where nothing runs for long: works off what is there now, then ends what it began. */
@@ -236,7 +291,7 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     const head = await settledPosition(database)
     while (!subscriptions.reached(head) && clock.monotonic() < deadline) await clock.sleep(5)
     const drained = subscriptions.reached(head)
-    await subscriptions.service.stop()
+    await stopSubscriptions()
     return { drained, head }
   }
 
@@ -257,12 +312,14 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
       for (const type of definitions?.streams ?? []) await declareStream(database, type, adoptStreams)
       for (const role of emitters) await grantEmit(database, role)
       for (const role of runners) await grantRun(database, role)
+      // What the options do not mention stays as somebody else has set it.
       const { wake, retentionSeconds, maxPayloadBytes, maxDepth } = resolved.log
+      const given = options.log ?? {}
       await saveLogSettings(database, {
-        maxPayloadBytes,
-        maxDepth,
         ...(wake === undefined ? {} : { wake }),
         ...(retentionSeconds === undefined ? {} : { retentionSeconds }),
+        ...(given.maxPayload === undefined ? {} : { maxPayloadBytes }),
+        ...(given.maxDepth === undefined ? {} : { maxDepth }),
       })
       return result
     },
@@ -277,19 +334,26 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     doctor: () => diagnose({ database, neutralConfigHash: hashOf(resolved.schema, undefined) }),
     subscribe: (subscription) => subscriptions.register(toDefinition(subscription as SubscriptionOptions)),
     subscriptions: { get: subscriptions.get, list: subscriptions.list },
+    processed,
+    relay: relays.register,
+    project: <State>(projection: ProjectionOptions<never, State>) =>
+      registerProjection(projection as unknown as ProjectionOptions) as ProjectionHandle<State>,
+    projections,
     deadLetters,
     drain,
     start,
     async stop() {
       if (state === 'stopped') return
       state = 'stopped'
-      await subscriptions.service.stop()
+      await stopSubscriptions()
+      await relays.close()
       await following.service.stop()
       await database.close()
       await address.release()
     },
     metrics: () => metrics.text(),
     health: () => health.check(),
+    verify: async (verifyOptions = {}) => verify(database, await settledPosition(database), verifyOptions.onProgress),
     upkeep: () => runUpkeep({ database, logger, neededFrom }),
   }
   return instance

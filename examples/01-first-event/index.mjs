@@ -1,4 +1,4 @@
-// Places one order and reads the log from its start until that order has come by. Run it twice: the log remembers.
+// Places one order and reacts to it after the commit. Run it twice: the subscription remembers how far it got.
 // #region main
 import { randomUUID } from 'node:crypto'
 import { createAftercommit, defineEvents } from 'aftercommit'
@@ -7,7 +7,13 @@ import { z } from 'zod'
 const events = defineEvents({ 'order.placed': z.object({ total: z.number() }) })
 const ac = createAftercommit({ events, database: process.env.DATABASE_URL }) // none: the embedded Postgres
 await ac.migrate()
-await ac.start()
+
+ac.subscribe({
+  id: 'receipts',
+  on: ['order.*'],
+  handle: (event) =>
+    console.log(`${event.position}: receipt for order ${event.aggregateId} over ${event.payload.total}`),
+})
 
 const id = randomUUID()
 await ac.transaction(async (tx) => {
@@ -16,9 +22,6 @@ await ac.transaction(async (tx) => {
   await tx.emit('order.placed', { aggregate: { type: 'order', id }, payload: { total: 90 } })
 }) // rolled back = never happened
 
-for await (const event of ac.log.tail({ from: 'start', on: ['order.*'] })) {
-  console.log(`${event.position}: order ${event.aggregateId} over ${event.payload.total}`)
-  if (event.aggregateId === id) break
-}
+await ac.drain() // a server would call ac.start() and go on
 await ac.stop()
 // #endregion

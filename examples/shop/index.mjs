@@ -6,6 +6,7 @@ import { createAftercommit } from 'aftercommit'
 import { startEmbedded } from 'aftercommit-embedded'
 import { events } from './events.mjs'
 import { createScreen } from './screen.mjs'
+import { subscribe } from './subscriptions.mjs'
 import { placeOrders } from './traffic.mjs'
 
 const screen = createScreen(process.stdout)
@@ -22,6 +23,12 @@ try {
     tx.query(`create table if not exists orders (
       id text primary key, customer text not null, total integer not null, placed_at timestamptz not null default now())`),
   )
+  await ac.transaction((tx) =>
+    tx.query(
+      'create table if not exists sales (customer text primary key, orders integer not null, total bigint not null)',
+    ),
+  )
+  subscribe(ac, screen)
   await ac.start()
   screen.ready(server)
   const traffic = placeOrders(ac, stopping.signal)

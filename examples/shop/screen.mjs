@@ -37,6 +37,7 @@ export function createScreen(stream) {
         ].join('  '),
       )
     },
+    note: (text) => write(dim(`          ${text}`)),
     end: () => write(dim('· stopped')),
   }
 }

@@ -15,10 +15,11 @@ export async function placeOrders(ac, signal) {
 async function placeOrder(ac) {
   const id = randomUUID().slice(0, 8)
   const aggregate = { type: 'order', id }
+  const customer = pick(customers)
   const total = 500 + Math.floor(Math.random() * 20_000)
   await ac.transaction(async (tx) => {
-    await tx.query('insert into orders (id, customer, total) values ($1, $2, $3)', [id, pick(customers), total])
-    await tx.emit('order.placed', { aggregate, payload: { customer: pick(customers), total }, expectedVersion: 0 })
+    await tx.query('insert into orders (id, customer, total) values ($1, $2, $3)', [id, customer, total])
+    await tx.emit('order.placed', { aggregate, payload: { customer, total }, expectedVersion: 0 })
     if (Math.random() < 0.1) throw new PaymentRefused()
     await tx.emit('order.paid', { aggregate, payload: { method: pick(['card', 'transfer']) } })
   })

@@ -10,7 +10,7 @@ import type { ConfigInput } from './config-schema.ts'
 import { SETTINGS, type SettingDefinition, type SettingName } from './config-settings.ts'
 import type { GlobalOptions } from './program.ts'
 
-export interface Setting {
+interface Setting {
   readonly name: SettingName
   readonly value: string | number
   readonly origin: 'flag' | 'environment' | 'file' | 'default'

@@ -52,7 +52,7 @@ export interface EmitSettings {
   readonly maxDepth: number
   readonly currentTraceparent: () => string | undefined
   /** Told of each event at debug level; absent when nobody reads that. */
-  readonly tell: ((fields: Record<string, unknown>) => void) | undefined
+  readonly tell?: ((fields: Record<string, unknown>) => void) | undefined
 }
 
 export interface EmitRequest extends EmitInput {

@@ -122,7 +122,8 @@ export function deliverable(
   let count = 0
   let last = after
   for (const position of positions) {
-    if (position > frontier && position !== last + 1n) break
+    // Whatever is missing up to the frontier was rolled back, so the run may begin right behind it.
+    if (position > frontier && position !== (last < frontier ? frontier : last) + 1n) break
     last = position
     count++
   }

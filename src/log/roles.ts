@@ -30,7 +30,19 @@ const READ_TABLES = [
   'migrations',
   'positions',
 ]
-const WRITE_TABLES = ['idle_marks', 'processes']
+const WRITE_TABLES = [
+  'idle_marks',
+  'processes',
+  'frontier_marks',
+  'subscriptions',
+  'subscription_partitions',
+  'letters',
+  'parked',
+  'processed',
+  'checkpoint_marks',
+  'projection_states',
+  'relay_batches',
+]
 
 export async function grantEmit(db: Queryable, role: string): Promise<void> {
   const name = quoteIdentifier(role)

@@ -131,10 +131,11 @@ export async function dropIndex(db: Queryable, name: string): Promise<void> {
   await db.query(`drop index concurrently if exists ${db.schema}.${quoted(name)}`)
 }
 
-/** Processes that have not been heard of for a day are no longer worth a row. */
+/** Processes not heard of for a day, and where the frontier stood a month ago, are no longer worth a row. */
 export async function forgetProcesses(db: Queryable): Promise<void> {
   await db.query(
-    `with marks as (delete from ${db.schema}.idle_marks where idle_until < clock_timestamp() - interval '1 day')
+    `with marks as (delete from ${db.schema}.idle_marks where idle_until < clock_timestamp() - interval '1 day'),
+     stood as (delete from ${db.schema}.frontier_marks where at < clock_timestamp() - interval '30 days')
      delete from ${db.schema}.processes where heartbeat_at < clock_timestamp() - interval '1 day'`,
   )
 }

@@ -32,10 +32,11 @@ export async function inspectServer(db: Database): Promise<ServerFacts> {
   const before = db.clock.now().getTime()
   const settings = await selectServerSettings(db.control)
   const clockSkewMs = clockSkew(settings.timeMs, before, db.clock.now().getTime())
-  const [prepared, inactiveSlots, path] = await Promise.all([
+  // Alone: whatever else goes through a pooler at the same time hides which connection it gave to whom.
+  const path = await findPath(db)
+  const [prepared, inactiveSlots] = await Promise.all([
     selectPreparedTransactions(db.control),
     selectInactiveSlots(db.control),
-    findPath(db),
   ])
   // A standby refuses LISTEN, and behind a transaction pooler it would stay behind on somebody else's connection.
   const mayListen = !settings.standby && path !== 'transaction pooler'

@@ -86,10 +86,15 @@ function standby({ standby }: ServerFacts): Finding {
   }
 }
 
-function path({ path }: ServerFacts): Finding {
+/** A pooler through which nothing is heard takes the session away, whether or not it was caught in the act. */
+function takesSessions({ path, hearsNotifications }: ServerFacts): boolean {
+  return path === 'transaction pooler' || (path === 'pooled' && hearsNotifications === false)
+}
+
+function path(facts: ServerFacts): Finding {
   const check = 'pooler'
-  if (path === 'direct') return ok(check, 'no pooler in the way of LISTEN')
-  if (path === 'pooled') return ok(check, 'a pooler is in the way of LISTEN, and it keeps sessions')
+  if (facts.path === 'direct') return ok(check, 'no pooler in the way of LISTEN')
+  if (!takesSessions(facts)) return ok(check, 'a pooler is in the way of LISTEN, and it keeps sessions')
   return {
     level: 'warning',
     check,
@@ -99,10 +104,10 @@ function path({ path }: ServerFacts): Finding {
   }
 }
 
-function notifications({ hearsNotifications }: ServerFacts): Finding[] {
+function notifications(facts: ServerFacts): Finding[] {
   const check = 'notifications'
-  if (hearsNotifications === null) return []
-  if (hearsNotifications) return [ok(check, 'a notification was sent and heard')]
+  if (facts.hearsNotifications === null || takesSessions(facts)) return []
+  if (facts.hearsNotifications) return [ok(check, 'a notification was sent and heard')]
   return [
     {
       level: 'warning',

@@ -6,8 +6,15 @@
  * Start with definition.ts (what users write), runner.ts (one subscription at work), keeper.ts (who runs what), then
  * lanes.ts, progress.ts and failure.ts, which decide and touch nothing.
  */
-export { type HandlerContext, type SubscriptionOptions, toDefinition } from './definition.ts'
+export { type Definition, type HandlerContext, type SubscriptionOptions, toDefinition } from './definition.ts'
 export type { OperatorAction, SeekPreview, SubscriptionHandle } from './handle.ts'
-export type { SubscriptionState } from './handle-statements.ts'
+export { type SubscriptionState, seekTo } from './handle-statements.ts'
+export { idempotent } from './idempotent.ts'
+export { type MemorySink, type MemorySinkOptions, memorySink } from './memory-sink.ts'
+export { createProcessed, type Processed, pruneProcessed } from './processed.ts'
+export { createRelays, type RelayDefaults, type RelayHandle, type RelayOptions, type Relays } from './relay.ts'
+export { createRetention } from './retention.ts'
+export { type Sink, type SinkFeatures, type SinkMessage, SinkUnavailable } from './sink.ts'
 export { createSubscriptions, NUDGE, type Subscriptions, type SubscriptionsPart } from './subscriptions.ts'
+export { type LateEvent, type SubscriptionVerdict, type VerifyReport, verify } from './verify.ts'
 export { GiveUp, RetryAfter } from './words.ts'

@@ -1,0 +1,98 @@
+/** One batch of a relay, for tests and for places where nothing runs for long. */
+import { AftercommitError } from '../errors.ts'
+import { type AnyEvent, findPosition, settledPosition } from '../log/index.ts'
+import type { Database } from '../postgres/index.ts'
+import type { Clock } from '../runtime/index.ts'
+import { type Definition, definitionText } from './definition.ts'
+import { type Lease, releaseLease, takeLeases } from './lease-statements.ts'
+import { Progress } from './progress.ts'
+import { insertBatch } from './relay-statements.ts'
+import type { Sink, SinkMessage } from './sink.ts'
+import { callSink } from './sink-call.ts'
+import { hasSubscription, parkEvents, registerSubscription, saveCheckpoint, selectParkedKeys } from './statements.ts'
+
+export interface OnceParts {
+  readonly database: Database
+  readonly clock: Clock
+  readonly process: string
+  readonly sink: Sink
+  readonly timeoutMs: number
+  readonly toMessage: (event: AnyEvent) => SinkMessage
+  /** Final events above a position that a definition matches, in order. */
+  readonly read: (definition: Definition, after: bigint, limit: number) => Promise<AnyEvent[]>
+}
+
+/**
+ * Publishes one batch and answers how many events it had: 0 when there is nothing to do or somebody else runs the relay.
+ * The lease is taken and given back in one transaction, which is open while the sink is called: nobody sees it taken, and
+ * whatever fails leaves everything as it was.
+ */
+export async function publishOnce(definition: Definition, parts: OnceParts): Promise<number> {
+  const { database } = parts
+  const generation = await register(definition, database)
+  return database.transaction(async (tx) => {
+    const wanted = { id: definition.id, generation }
+    // A name of its own: under the name of the process it would take the lease from a run of this very process.
+    const [lease] = await takeLeases(tx, `${parts.process}:once`, [wanted], [])
+    if (lease === undefined) return 0
+    if (lease.keptFrom > lease.position + 1n) throw historyLost(definition.id)
+    const progress = new Progress(lease.position, lease.done)
+    const events = await readUnfinished(definition, parts, lease, progress)
+    const parkedKeys = new Set(await selectParkedKeys(tx, definition.id))
+    const isParked = (event: AnyEvent) => parkedKeys.has(definition.keyOf(event))
+    const parked = events.filter(isParked).map((event) => ({ event, key: definition.keyOf(event) }))
+    const free = events.filter((event) => !isParked(event))
+    for (const { position } of events) progress.take(position)
+    const checkpoint = progress.checkpoint(events)
+    if (parked.length > 0) await parkEvents(tx, lease, checkpoint, parked)
+    if (free.length > 0) {
+      await callSink(parts, free.map(parts.toMessage), NEVER)
+      await insertBatch(
+        tx,
+        definition.id,
+        free.map(({ position }) => position),
+      )
+    }
+    if (events.length > 0) await saveCheckpoint(tx, lease, checkpoint)
+    await releaseLease(tx, lease, true)
+    return free.length
+  })
+}
+
+async function register(definition: Definition, database: Database): Promise<bigint> {
+  const { id, kind, from } = definition
+  const known = await hasSubscription(database, id)
+  const position = known ? 0n : await findPosition(database, from, await settledPosition(database))
+  const { generation } = await registerSubscription(database, {
+    id,
+    kind,
+    definition: definitionText(definition),
+    position,
+  })
+  return generation
+}
+
+/** A page that an earlier owner finished already is passed. */
+async function readUnfinished(
+  definition: Definition,
+  parts: OnceParts,
+  lease: Lease,
+  progress: Progress,
+): Promise<AnyEvent[]> {
+  for (let after = lease.position; ; ) {
+    const page = await parts.read(definition, after, definition.batchSize)
+    const unfinished = page.filter(({ position }) => !progress.wasFinished(position))
+    if (unfinished.length > 0 || page.length < definition.batchSize) return unfinished
+    after = page.at(-1)!.position
+    progress.pass(after)
+  }
+}
+
+function historyLost(relay: string): AftercommitError {
+  return new AftercommitError(
+    'HISTORY_LOST',
+    `Events that relay "${relay}" had not published were dropped by retention, so nothing was published. Seek to go on.`,
+  )
+}
+
+const NEVER = new AbortController().signal

@@ -1,0 +1,67 @@
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import ts from 'typescript'
+import { describe, expect, it } from 'vitest'
+
+/**
+ * Everything `import … from 'aftercommit'` offers, by the module it comes from. A name is added here on purpose, together
+ * with a line in the changelog; a name that leaves breaks somebody's program.
+ */
+const surface: Record<string, string[]> = {
+  './errors.ts': ['AftercommitError', 'type ErrorCode'],
+}
+
+describe('the public surface', () => {
+  it('is exactly the list in this file', () => {
+    const index = readFileSync(fileURLToPath(new URL('../src/index.ts', import.meta.url)), 'utf8')
+    expect(readExports(index)).toEqual(surface)
+  })
+
+  it('offers no name twice', () => {
+    const names = Object.values(surface)
+      .flat()
+      .map((entry) => entry.replace('type ', ''))
+    expect(names.filter((name, at) => names.indexOf(name) !== at)).toEqual([])
+  })
+})
+
+describe('the reader of exports', () => {
+  it('tells values from types, sees new names, and sorts', () => {
+    const code = `
+      export { b, type A } from './x.ts'
+      export type { D, C as E } from './x.ts'
+      export { f as g } from './y.ts'`
+    expect(readExports(code)).toEqual({ './x.ts': ['b', 'type A', 'type D', 'type E'], './y.ts': ['g'] })
+  })
+
+  it('refuses a surface that is not written down name by name', () => {
+    expect(() => readExports(`export * from './x.ts'`)).toThrow('by name')
+    expect(() => readExports('export const x = 1')).toThrow('by name')
+  })
+})
+
+/** Names by module, values before types, each group sorted. */
+function readExports(code: string): Record<string, string[]> {
+  const found: Record<string, string[]> = {}
+  for (const statement of ts.createSourceFile('index.ts', code, ts.ScriptTarget.ESNext).statements) {
+    if (ts.isImportDeclaration(statement)) continue
+    if (!ts.isExportDeclaration(statement) || statement.exportClause === undefined) throw notByName()
+    if (!ts.isNamedExports(statement.exportClause) || statement.moduleSpecifier === undefined) throw notByName()
+    const module = (statement.moduleSpecifier as ts.StringLiteral).text
+    const names = statement.exportClause.elements.map(({ name, isTypeOnly }) => {
+      return statement.isTypeOnly || isTypeOnly ? `type ${name.text}` : name.text
+    })
+    found[module] = [...(found[module] ?? []), ...names].sort(valuesFirst)
+  }
+  return found
+}
+
+function valuesFirst(a: string, b: string): number {
+  const types = Number(a.startsWith('type ')) - Number(b.startsWith('type '))
+  if (types !== 0) return types
+  return a < b ? -1 : 1
+}
+
+function notByName(): Error {
+  return new Error('src/index.ts is to re-export by name, module by module, so that the surface grows on purpose.')
+}

@@ -1,0 +1,57 @@
+/** The part of a process that follows the log, by itself, so that a test can look into its tailer. */
+import { randomUUID } from 'node:crypto'
+import { onTestFinished } from 'vitest'
+import { createFollowing, type Following } from '../../../src/log/index.ts'
+import { createDatabase, type Database, type DatabaseOptions } from '../../../src/postgres/index.ts'
+import { createHealth, createRegistry, type Health, systemClock } from '../../../src/runtime/index.ts'
+import { eventually } from '../../support/eventually.ts'
+import { collectingLogger } from '../../support/logger.ts'
+
+export interface OpenFollowing extends Following {
+  readonly database: Database
+  readonly health: Health
+  /** What was logged, as `level message`. */
+  readonly lines: readonly string[]
+  /** Resolves when the tailer has an idle mark and sleeps until it is rung. */
+  armed(): Promise<void>
+  /** Resolves when everything up to a position was read. */
+  reaches(position: bigint): Promise<void>
+}
+
+export async function openFollowing(options: DatabaseOptions): Promise<OpenFollowing> {
+  const { logger, lines } = collectingLogger()
+  const { clock = systemClock } = options
+  const database = createDatabase({ connectTimeoutMs: 5_000, ...options, logger })
+  const metrics = createRegistry({ clock, logger })
+  const health = createHealth({ clock })
+  const info = { process: randomUUID(), host: 'test', pid: process.pid, version: '0', configHash: '0' }
+  const following = createFollowing({
+    database,
+    clock,
+    logger: database.logger,
+    metrics,
+    health,
+    info,
+    neededFrom: async () => 0n,
+    onWord() {},
+  })
+  onTestFinished(async () => {
+    await following.service.stop()
+    await database.close(1_000)
+  })
+  await following.service.start()
+  await following.tailer.started
+  const { tailer } = following
+  return {
+    ...following,
+    database,
+    health,
+    lines,
+    async armed() {
+      await eventually(() => tailer.status().state === 'armed', { every: 5 })
+    },
+    async reaches(position) {
+      await eventually(() => tailer.frontier >= position, { every: 2 })
+    },
+  }
+}

@@ -1,0 +1,72 @@
+/** A server that a test may crash, copy and configure. Stopped and deleted with the test. */
+import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { type EmbeddedPostgres, startEmbedded } from 'aftercommit-embedded'
+import { onTestFinished } from 'vitest'
+
+export interface OwnServer {
+  readonly dataDir: string
+  readonly url: string
+  readonly pid: number
+  /** After a crash or a stop, on the same data. */
+  start(): Promise<void>
+  stop(): Promise<void>
+}
+
+export async function ownServer({
+  major = 18,
+  settings = {},
+  dataDir,
+}: {
+  major?: 18 | 14
+  settings?: Record<string, string>
+  dataDir?: string
+} = {}): Promise<OwnServer> {
+  const folder = dataDir ?? (await temporaryFolder())
+  const options = { dataDir: folder, settings: { ...QUICK, ...settings }, ...binariesOf(major) }
+  let server: EmbeddedPostgres = await startEmbedded(options)
+  onTestFinished(() => server.stop())
+  return {
+    dataDir: folder,
+    get url() {
+      return server.url
+    },
+    get pid() {
+      return server.pid
+    },
+    async start() {
+      server = await startEmbedded(options)
+    },
+    stop: () => server.stop(),
+  }
+}
+
+/** The data of a stopped server, as a base backup would have it; a server started on it is a standby until promoted. */
+export async function copyAsStandby(server: OwnServer): Promise<string> {
+  const copy = await temporaryFolder()
+  // Not fs.cp: files keep their owner.
+  await promisify(execFile)('cp', ['-a', server.dataDir, copy])
+  await writeFile(join(copy, 'postgres', 'data', 'standby.signal'), '')
+  return copy
+}
+
+const QUICK = { fsync: 'off', shared_buffers: '16MB', max_wal_size: '64MB' }
+
+export async function temporaryFolder(): Promise<string> {
+  const parent = await mkdtemp(join(tmpdir(), 'ac-own-'))
+  // The server may run as another user.
+  await chmod(parent, 0o755)
+  onTestFinished(() => rm(parent, { recursive: true, force: true }))
+  return join(parent, 'data')
+}
+
+const PG14 = fileURLToPath(new URL('../../../node_modules/pg14', import.meta.url))
+
+function binariesOf(major: 18 | 14): { binaries?: string } {
+  return major === 14 && existsSync(PG14) ? { binaries: PG14 } : {}
+}
