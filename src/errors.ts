@@ -57,6 +57,9 @@ export const ERROR_CODES = [
   'LEASE_LOST',
   'UNKNOWN_SUBSCRIPTION',
   'NOT_A_HOLDER',
+  'NOT_TRANSACTIONAL',
+  'SINK_UNAVAILABLE',
+  'BAD_STATE',
 ] as const
 
 export type ErrorCode = (typeof ERROR_CODES)[number]

@@ -66,6 +66,7 @@ export {
   type Queryable,
   type TransactionOptions,
 } from './postgres/index.ts'
+export type { ProjectionHandle, ProjectionOptions, ProjectionState, Projections } from './projections/index.ts'
 export {
   type Clock,
   type HealthReport,
@@ -74,4 +75,25 @@ export {
   runWithCause,
   type Telemetry,
 } from './runtime/index.ts'
+export {
+  GiveUp,
+  type HandlerContext,
+  idempotent,
+  type MemorySink,
+  memorySink,
+  type OperatorAction,
+  type Processed,
+  type RelayHandle,
+  type RelayOptions,
+  RetryAfter,
+  type SeekPreview,
+  type Sink,
+  type SinkFeatures,
+  type SinkMessage,
+  SinkUnavailable,
+  type SubscriptionHandle,
+  type SubscriptionOptions,
+  type SubscriptionState,
+  type Subscriptions,
+} from './subscriptions/index.ts'
 export { VERSION } from './version.ts'

@@ -67,6 +67,15 @@ export function withDefaults(options: AftercommitOptions) {
   }
 }
 
+/** What a relay does that is not told otherwise. Deployments set it by environment, without a change of code. */
+export function relayDefaults(env: NodeJS.ProcessEnv) {
+  return {
+    pollIntervalMs: envCount(env, 'AFTERCOMMIT_OUTBOX_POLL_INTERVAL_MS', 100),
+    batchSize: envCount(env, 'AFTERCOMMIT_OUTBOX_BATCH_SIZE', 100),
+    retentionDays: envCount(env, 'AFTERCOMMIT_OUTBOX_RETENTION_DAYS', 7),
+  }
+}
+
 export type ResolvedOptions = ReturnType<typeof withDefaults>
 
 /** `1MB` is 2^20 bytes, as Postgres has it. */
@@ -80,6 +89,11 @@ export function toBytes(size: string | number, setting: string): number {
 function retentionSeconds(retention: Duration | 'unlimited' | undefined): number | null | undefined {
   if (retention === undefined) return undefined
   return retention === 'unlimited' ? null : toMs(retention, 'log.retention') / 1_000
+}
+
+function envCount(env: NodeJS.ProcessEnv, name: string, fallback: number): number {
+  const text = env[name]
+  return text === undefined || text === '' ? fallback : count(Number(text), name)
 }
 
 function count(value: number, setting: string): number {

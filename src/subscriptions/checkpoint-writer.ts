@@ -38,6 +38,7 @@ export function createCheckpointWriter({ mode, clock, save, onError }: Checkpoin
   let lastWriteMs = Number.NEGATIVE_INFINITY
   let failed = false
   let closed = false
+  let passedMeanwhile = false
 
   function write(): Promise<void> {
     cancel?.()
@@ -59,8 +60,19 @@ export function createCheckpointWriter({ mode, clock, save, onError }: Checkpoin
         writing = undefined
         lastWriteMs = clock.monotonic()
         if (dirty > 0) plan()
+        else if (passedMeanwhile) planPassed()
       })
     return writing
+  }
+
+  /** Worth a write now and then, and one in the end. */
+  function planPassed(): void {
+    passedMeanwhile = writing !== undefined
+    if (closed || dirty > 0 || cancel !== undefined || writing !== undefined) return
+    cancel = clock.setTimer(Math.max(0, PASSED_MS - (clock.monotonic() - lastWriteMs)), () => {
+      dirty = Math.max(1, dirty)
+      inBackground()
+    })
   }
 
   function inBackground(): void {
@@ -85,13 +97,7 @@ export function createCheckpointWriter({ mode, clock, save, onError }: Checkpoin
       plan()
       return undefined
     },
-    passed() {
-      if (dirty > 0 || cancel !== undefined || writing !== undefined) return
-      cancel = clock.setTimer(Math.max(0, PASSED_MS - (clock.monotonic() - lastWriteMs)), () => {
-        dirty = Math.max(1, dirty)
-        inBackground()
-      })
-    },
+    passed: planPassed,
     flush,
     close() {
       closed = true

@@ -2,73 +2,25 @@
  * The outbox to any bus: a relay is a subscription whose handler is a sink. Its events reach the sink in the order of the
  * log, at least once, from one process of the cluster at a time; what the sink refuses is parked like everywhere else.
  */
-import { AftercommitError } from '../errors.ts'
-import type { AnyEvent, StartPoint } from '../log/index.ts'
+import type { AnyEvent } from '../log/index.ts'
 import type { Database } from '../postgres/index.ts'
 import {
   type Clock,
   createLoop,
-  type Duration,
   type Health,
   type Logger,
   type Registry,
-  type RetryOptions,
   type Service,
   toMs,
 } from '../runtime/index.ts'
 import { type Definition, toDefinition } from './definition.ts'
-import type { SubscriptionHandle } from './handle.ts'
 import { Progress } from './progress.ts'
 import { publishOnce } from './relay-once.ts'
+import { checkDays, checkSink, type RelayDefaults, type RelayHandle, type RelayOptions } from './relay-options.ts'
 import { Publisher } from './relay-publisher.ts'
 import { deleteBatches, deleteOldBatches, selectProgress } from './relay-statements.ts'
 import { type Sink, toMessage } from './sink.ts'
 import type { SubscriptionsPart } from './subscriptions.ts'
-
-export interface RelayOptions {
-  /** Stable over releases: the checkpoint is kept under it. */
-  readonly id: string
-  readonly to: Sink
-  /** Patterns of types; every event unless told. */
-  readonly on?: readonly string[] | undefined
-  readonly tenant?: string | undefined
-  /** What order and parking go by, and the key of the messages; the aggregate unless told. */
-  readonly key?: ((event: AnyEvent) => string) | undefined
-  /** Messages per call of the sink, at most; 100 unless told. */
-  readonly batchSize?: number | undefined
-  /** How often to look for events where the database cannot wake us; 100 ms unless told. */
-  readonly pollInterval?: Duration | undefined
-  /** 4 attempts, 1 s doubling to 60 s, unless told. A sink that is unavailable uses up none. */
-  readonly retry?: RetryOptions | undefined
-  /** For an event that the sink refuses: `'park'`, `'skip'` or `'stop'`. */
-  readonly onFailure?: 'park' | 'skip' | 'stop' | undefined
-  /** Where a new relay begins; `'start'` unless told. */
-  readonly from?: StartPoint | undefined
-  /** For one call of the sink; 30 s unless told. */
-  readonly timeout?: Duration | undefined
-  /** How long it is remembered what was published when; 7 unless told. */
-  readonly retentionDays?: number | undefined
-  /** The `source` of the CloudEvents, a URI. */
-  readonly source?: string | undefined
-}
-
-export interface RelayHandle extends SubscriptionHandle {
-  /** Final events that were not published yet, oldest first; 100 unless told. */
-  pending(limit?: number): Promise<AnyEvent[]>
-  /**
-   * Without `start()`: publishes one batch and answers how many events it had. 0 when there is nothing to do, or when
-   * the relay is run by somebody. Rejects with what the sink says.
-   */
-  pollOnce(): Promise<number>
-  /** Forgets what was published before a time; nothing is published again for it. */
-  prune(before: Date): Promise<number>
-}
-
-export interface RelayDefaults {
-  readonly pollIntervalMs: number
-  readonly batchSize: number
-  readonly retentionDays: number
-}
 
 export interface RelaysOptions {
   readonly database: Database
@@ -221,20 +173,4 @@ export function createRelays(options: RelaysOptions): Relays {
       }
     },
   }
-}
-
-function checkSink(id: string, sink: Sink): void {
-  if (typeof sink?.publish === 'function' && typeof sink.name === 'string') return
-  throw new AftercommitError(
-    'BAD_OPTION',
-    `Relay "${id}" needs a sink with a name and a publish function in \`to\`, so it was not registered.`,
-  )
-}
-
-function checkDays(id: string, days: number): number {
-  if (Number.isSafeInteger(days) && days >= 1 && days <= 36_500) return days
-  throw new AftercommitError(
-    'BAD_OPTION',
-    `Relay "${id}" needs whole \`retentionDays\` from 1 to 36500, so it was not registered.`,
-  )
 }

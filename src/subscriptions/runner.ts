@@ -231,7 +231,6 @@ export class Runner implements RunState {
   /** Takes events of the page until it is used up or something must be waited for. */
   async #takePage(): Promise<void> {
     const page = this.#page
-    const before = this.handled
     if (this.definition.handleBatch) await this.#takeBatch()
     else {
       while (
@@ -247,7 +246,7 @@ export class Runner implements RunState {
     }
     if (page.next < page.events.length || this.#stopping.signal.aborted) return
     this.progress.pass(page.upTo)
-    if (this.handled === before) this.writer.passed()
+    this.writer.passed()
   }
 
   #concerns(event: AnyEvent): boolean {

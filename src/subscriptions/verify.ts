@@ -64,7 +64,9 @@ export async function verify(
     const matches = compilePatterns(state.on)
     const skipped = late.filter(
       (event) =>
-        event.position <= state.position && matches(event.type) && (state.tenant === null || state.tenant === event.tenant),
+        event.position <= state.position &&
+        matches(event.type) &&
+        (state.tenant === null || state.tenant === event.tenant),
     ).length
     return { id: state.id, position: state.position, skipped, deadLetters: state.deadLetters, parked: state.parked }
   })

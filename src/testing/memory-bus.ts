@@ -12,7 +12,12 @@ import { aggregateKey, type EventDefinitions, type EventName, type EventOf } fro
 import type { AftercommitOptions, Emit } from '../index.ts'
 import type { AnyEvent } from '../log/index.ts'
 import { createTestClock, type TestClock } from '../runtime/index.ts'
-import { type SubscriptionHandle, type SubscriptionOptions, type Subscriptions, toDefinition } from '../subscriptions/index.ts'
+import {
+  type SubscriptionHandle,
+  type SubscriptionOptions,
+  type Subscriptions,
+  toDefinition,
+} from '../subscriptions/index.ts'
 import { createMemoryDeadLetters, LetterStore } from './memory-dead-letters.ts'
 import { createMemoryHandle, stateOf } from './memory-handle.ts'
 import { MemoryLog } from './memory-log.ts'
@@ -39,7 +44,7 @@ export interface MemoryBus<D extends EventDefinitions = EventDefinitions> {
   /** What is emitted through `tx` is delivered when `fn` has succeeded, all of it, or never. */
   transaction<T>(fn: (tx: MemoryTransaction<D>) => Promise<T>): Promise<T>
   subscribe<const P extends readonly string[] = readonly ['*']>(
-    subscription: SubscriptionOptions<EventOf<D, P>, MemoryTransaction<D>> & { readonly on?: P },
+    subscription: SubscriptionOptions<EventOf<D, P>, MemoryTransaction<D>> & { readonly on?: P | undefined },
   ): SubscriptionHandle
   readonly subscriptions: Subscriptions
   readonly deadLetters: DeadLetters
@@ -60,7 +65,9 @@ export interface MemoryBus<D extends EventDefinitions = EventDefinitions> {
   clear(): void
 }
 
-export function memoryBus<D extends EventDefinitions = EventDefinitions>(options: MemoryBusOptions<D> = {}): MemoryBus<D> {
+export function memoryBus<D extends EventDefinitions = EventDefinitions>(
+  options: MemoryBusOptions<D> = {},
+): MemoryBus<D> {
   const clock = options.clock ?? createTestClock()
   const definitions = options.events as EventDefinitions | undefined
   const log = new MemoryLog(clock, definitions?.streams ?? [])
@@ -74,6 +81,7 @@ export function memoryBus<D extends EventDefinitions = EventDefinitions>(options
     maxNesting: 64,
     maxDepth: options.log?.maxDepth ?? 32,
     currentTraceparent: () => undefined,
+    tell: undefined,
   }
   let delivery = 0
   let delivering: Promise<void> | undefined
@@ -129,11 +137,31 @@ export function memoryBus<D extends EventDefinitions = EventDefinitions>(options
     return result
   }
 
-  const handleParts = { log, letters, deliver, remove: (id: string) => readers.delete(id) }
+  /** Checkpoints of subscriptions that were stopped: registered again, they go on from there. */
+  const left = new Map<string, { position: bigint; paused: boolean }>()
+  const handleParts = {
+    log,
+    letters,
+    deliver,
+    stop(id: string) {
+      const reader = readers.get(id)
+      if (reader) left.set(id, { position: reader.checkpoint.position, paused: reader.paused })
+      readers.delete(id)
+    },
+    remove(id: string) {
+      readers.delete(id)
+      left.delete(id)
+      letters.clear(id)
+    },
+  }
+
   function register(options: SubscriptionOptions): SubscriptionHandle {
     const definition = toDefinition(options)
     if (readers.has(definition.id)) {
-      throw new AftercommitError('BAD_OPTION', `Subscription "${definition.id}" is registered twice; the second was refused.`)
+      throw new AftercommitError(
+        'BAD_OPTION',
+        `Subscription "${definition.id}" is registered twice; the second was refused.`,
+      )
     }
     const reader = new MemoryReader(definition, {
       log,
@@ -143,8 +171,13 @@ export function memoryBus<D extends EventDefinitions = EventDefinitions>(options
       begin: () => openTransaction(log, settings),
       within: (fn) => deliveries.run({ bus: identity, outer: deliveries.getStore() }, fn),
       failed: (failure) => errors.push(failure),
-      checkpointOf: (id) => readers.get(id)?.position ?? 0n,
+      checkpointOf: (id) => readers.get(id)?.checkpoint.position ?? 0n,
     })
+    const before = left.get(definition.id)
+    if (before) {
+      reader.seek(before.position)
+      reader.paused = before.paused
+    }
     readers.set(definition.id, reader)
     return createMemoryHandle(reader, handleParts)
   }
@@ -166,7 +199,7 @@ export function memoryBus<D extends EventDefinitions = EventDefinitions>(options
     async drain() {
       await deliver()
       const head = log.frontier
-      return { drained: [...readers.values()].every(({ position }) => position >= head), head }
+      return { drained: [...readers.values()].every(({ checkpoint }) => checkpoint.position >= head), head }
     },
     errors,
     clock,

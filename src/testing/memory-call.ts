@@ -17,7 +17,12 @@ export interface Call {
 }
 
 /** Runs `fn` as something the event caused; the call is given up when it takes longer than it may. */
-export function callHandler(call: Call, timeoutMs: number, clock: Clock, fn: (context: HandlerContext) => unknown): unknown {
+export function callHandler(
+  call: Call,
+  timeoutMs: number,
+  clock: Clock,
+  fn: (context: HandlerContext) => unknown,
+): unknown {
   const context = new CallContext(call)
   const called = causedBy(call.event, () => fn(context))
   return isThenable(called) ? withinTime(called, timeoutMs, clock, context) : called
@@ -51,14 +56,18 @@ class CallContext implements HandlerContext {
   }
 }
 
-export type Verdict = { readonly kind: 'dead' } | { readonly kind: 'retry'; readonly delayMs: number; readonly counts: boolean }
+export type Verdict =
+  | { readonly kind: 'dead' }
+  | { readonly kind: 'retry'; readonly delayMs: number; readonly counts: boolean }
 
 /** `attempt` counts this try. Delays are the middle of what jitter allows, so that a test sees the same every time. */
 export function decideFailure(error: unknown, attempt: number, policy: RetryPolicy, transactional: boolean): Verdict {
-  if (error instanceof GiveUp || (error instanceof AftercommitError && HOPELESS.has(error.code))) return { kind: 'dead' }
+  if (error instanceof GiveUp || (error instanceof AftercommitError && HOPELESS.has(error.code)))
+    return { kind: 'dead' }
   if (isDatabaseFault(error, transactional)) return { kind: 'retry', delayMs: FAULT_DELAY_MS, counts: false }
   if (attempt >= policy.maxAttempts) return { kind: 'dead' }
-  const delayMs = error instanceof RetryAfter ? Math.min(error.delayMs, LONGEST_WAIT_MS) : backoffDelay(attempt, policy, () => 0.5)
+  const delayMs =
+    error instanceof RetryAfter ? Math.min(error.delayMs, LONGEST_WAIT_MS) : backoffDelay(attempt, policy, () => 0.5)
   return { kind: 'retry', delayMs, counts: true }
 }
 

@@ -33,7 +33,11 @@ export function createMemoryDeadLetters(store: LetterStore, marked: () => Promis
     return chosen.length
   }
   return {
-    list: async ({ limit = 100, ...filter } = {}) => store.select(filter).slice(0, limit).map((one) => store.show(one)),
+    list: async ({ limit = 100, ...filter } = {}) =>
+      store
+        .select(filter)
+        .slice(0, limit)
+        .map((one) => store.show(one)),
     count: async (filter = {}) => store.select(filter).length,
     show: async (id) => store.select({ ids: [id] }).map((one) => store.show(one))[0],
     redrive: (which, action = {}) => mark(which, 'redriving', action),
@@ -56,18 +60,25 @@ export class LetterStore {
   }
 
   add(letter: NewLetter): KeptLetter {
-    const { attempts, parks, ...rest } = letter
+    const { attempts, parks, sinceFirstMs, ...rest } = letter
     const now = this.#clock.now()
     if (parks) this.#keysOf(letter.owner).set(letter.key, this.waiting(letter.owner, letter.key))
     const same = this.#letters.find(
       (one) => one.kind === rest.kind && one.owner === rest.owner && one.event.id === rest.event.id,
     )
     if (same) {
-      this.change(same, { status: 'dead', error: rest.error, attempts: same.attempts + attempts, parks, lastAttemptAt: now })
+      this.change(same, {
+        status: 'dead',
+        error: rest.error,
+        attempts: same.attempts + attempts,
+        parks,
+        lastAttemptAt: now,
+      })
       return same
     }
     const fresh = { who: null, reason: null, status: 'dead', lastAttemptAt: now, changedAt: now } as const
-    const kept: KeptLetter = { id: ++this.#lastId, ...rest, ...fresh, attempts, parks }
+    const firstAttemptAt = new Date(now.getTime() - sinceFirstMs)
+    const kept: KeptLetter = { id: ++this.#lastId, ...rest, ...fresh, attempts, parks, firstAttemptAt }
     this.#letters.push(kept)
     return kept
   }

@@ -10,20 +10,28 @@ export interface MemoryHandleParts {
   readonly letters: LetterStore
   /** Delivers what a change made possible. */
   readonly deliver: () => Promise<void>
+  /** Takes it off the bus; its checkpoint is kept. */
+  readonly stop: (id: string) => void
+  /** Forgets it with its checkpoint and letters. */
   readonly remove: (id: string) => void
 }
 
 export function createMemoryHandle(reader: MemoryReader, parts: MemoryHandleParts): SubscriptionHandle {
-  const { log, letters, deliver, remove } = parts
+  const { log, letters, deliver, stop, remove } = parts
   const { id, matches } = reader.definition
 
   function preview(to: Parameters<SubscriptionHandle['seek']>[0]): SeekPreview {
-    const from = reader.position
-    const target = reader.find(to)
+    const from = reader.checkpoint.position
+    const target = reader.checkpoint.find(to)
     const between = ({ position }: AnyEvent) =>
       target < from ? position > target && position <= from : position > from && position <= target
     const direction = target < from ? 'back' : target > from ? 'forward' : 'nowhere'
-    return { from, to: target, events: log.events.filter((event) => between(event) && matches(event)).length, direction }
+    return {
+      from,
+      to: target,
+      events: log.events.filter((event) => between(event) && matches(event)).length,
+      direction,
+    }
   }
 
   async function seek(to: Parameters<SubscriptionHandle['seek']>[0]): Promise<SeekPreview> {
@@ -47,19 +55,14 @@ export function createMemoryHandle(reader: MemoryReader, parts: MemoryHandlePart
     previewSeek: async (to) => preview(to),
     seek,
     fastForward: () => seek('head'),
-    async remove() {
-      remove(id)
-      letters.clear(id)
-    },
-    async stop() {
-      remove(id)
-    },
+    remove: async () => remove(id),
+    stop: async () => stop(id),
   }
 }
 
 export function stateOf(reader: MemoryReader, log: MemoryLog, letters: LetterStore): SubscriptionState {
-  const { id, kind, on } = reader.definition
-  const { position } = reader
+  const { id, kind, on, tenant = null } = reader.definition
+  const { position } = reader.checkpoint
   const open = letters.select({ owner: id }).filter(({ status }) => status === 'dead' || status === 'redriving')
   const parked = [...letters.parked(id).values()]
   const oldest = log.events.find((event) => event.position > position && event.position <= log.frontier)
@@ -78,6 +81,8 @@ export function stateOf(reader: MemoryReader, log: MemoryLog, letters: LetterSto
     updatedAt: now,
     deadLetters: open.length,
     parked: parked.reduce((sum, events) => sum + events.length, 0),
+    parkedKeys: parked.length,
     on,
+    tenant,
   }
 }

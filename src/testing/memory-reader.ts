@@ -14,6 +14,7 @@ import { type AnyEvent, liftEvent, type StartPoint } from '../log/index.ts'
 import type { TestClock } from '../runtime/index.ts'
 import type { toDefinition } from '../subscriptions/index.ts'
 import { callHandler, decideFailure } from './memory-call.ts'
+import { MemoryCheckpoint } from './memory-checkpoint.ts'
 import type { KeptLetter, LetterStore } from './memory-dead-letters.ts'
 import type { MemoryLog } from './memory-log.ts'
 import type { OpenTransaction } from './memory-transaction.ts'
@@ -48,9 +49,11 @@ interface Item {
   readonly letter?: KeptLetter
   /** Its place in the log. */
   readonly at: number
+  /** What `key` threw for it: a failure of this event, like any other. */
+  readonly keyError?: unknown
   attempts: number
   faults: number
-  firstTriedAt: Date | undefined
+  firstTriedMs: number | undefined
 }
 
 type Outcome = 'finished' | 'held' | 'stopped'
@@ -65,8 +68,7 @@ export class MemoryReader {
   paused = false
   lastEventId: string | null = null
   readonly #parts: ReaderParts
-  /** The first event that is not finished. */
-  #next = 0
+  readonly checkpoint: MemoryCheckpoint
   #streak: KeptLetter[] = []
   /** The event that waits for its next try, and the delivery that tried it last. */
   #held: Item | undefined
@@ -75,15 +77,8 @@ export class MemoryReader {
   constructor(definition: ReturnType<typeof toDefinition>, parts: ReaderParts) {
     this.definition = definition
     this.#parts = parts
-    this.seek(definition.from)
-  }
-
-  /** Everything at or below is finished. */
-  get position(): bigint {
-    const { log } = this.#parts
-    this.#skip()
-    const next = log.events[this.#next]
-    return next === undefined || next.position > log.frontier ? log.frontier : next.position - 1n
+    this.checkpoint = new MemoryCheckpoint(parts.log, definition.matches)
+    this.checkpoint.seek(definition.from)
   }
 
   /** Where the next thing to do stands, if anything may be done; what was marked comes before every event. */
@@ -91,8 +86,7 @@ export class MemoryReader {
     if (this.paused || this.status === 'stopped') return undefined
     if (this.#parts.letters.marked(this.definition.id).length > 0) return 0n
     if (this.#heldIn === delivery) return undefined
-    this.#skip()
-    const next = this.#parts.log.events[this.#next]
+    const next = this.checkpoint.next
     return next && next.position <= this.#limit() ? next.position : undefined
   }
 
@@ -100,30 +94,15 @@ export class MemoryReader {
   async step(delivery: number): Promise<void> {
     const [letter] = this.#parts.letters.marked(this.definition.id)
     if (letter) return this.#redrive(letter)
-    const batch = this.#collect(this.definition.handleBatch ? this.definition.batchSize : 1)
+    const most = this.definition.handleBatch ? this.definition.batchSize : 1
+    const batch = this.checkpoint.collect(most, this.#limit()).map(({ event, at }) => this.#toItem(event, 'log', at))
     if (!(await this.#runBatch(batch)) && this.#held) this.#heldIn = delivery
   }
 
   /** Moves the checkpoint; letters stay. */
   seek(to: StartPoint): void {
-    const { events } = this.#parts.log
-    const target = this.find(to)
-    const found = events.findIndex(({ position }) => position > target)
-    this.#next = found < 0 ? events.length : found
+    this.checkpoint.seek(to)
     this.wake()
-  }
-
-  /** The position before the one that a start point speaks of. */
-  find(to: StartPoint): bigint {
-    const { events, frontier } = this.#parts.log
-    if (to === 'start') return 0n
-    if (to === 'head') return frontier
-    if (typeof to === 'bigint' && to >= 0n) return to
-    if (to instanceof Date && Number.isFinite(to.getTime())) {
-      const first = events.find(({ recordedAt }) => recordedAt >= to)
-      return first ? first.position - 1n : frontier
-    }
-    throw new AftercommitError('BAD_OPTION', "`from` must be 'start', 'head', a position (bigint, 0 or more) or a valid Date.")
   }
 
   /** Begins anew where it stands, as a process that takes it over would. */
@@ -141,27 +120,14 @@ export class MemoryReader {
     return this.definition.after.map(checkpointOf).reduce((low, one) => (one < low ? one : low), log.frontier)
   }
 
-  #skip(): void {
-    const { events } = this.#parts.log
-    const { matches } = this.definition
-    while (this.#next < events.length && !matches(events[this.#next]!)) this.#next++
-  }
-
-  #collect(most: number): Item[] {
-    const { events } = this.#parts.log
-    const limit = this.#limit()
-    const batch: Item[] = []
-    for (let at = this.#next; at < events.length && batch.length < most; at++) {
-      const event = events[at]!
-      if (event.position > limit) break
-      if (this.definition.matches(event)) batch.push(this.#toItem(event, 'log', at))
-    }
-    return batch
-  }
-
   #toItem(event: AnyEvent, source: Item['source'], at: number): Item {
     if (source === 'log' && this.#held?.event === event) return this.#held
-    return { event, key: this.definition.keyOf(event), source, at, attempts: 0, faults: 0, firstTriedAt: undefined }
+    const item = { event, key: event.key, source, at, attempts: 0, faults: 0, firstTriedMs: undefined }
+    try {
+      return source === 'log' ? { ...item, key: String(this.definition.keyOf(event)) } : item
+    } catch (error) {
+      return { ...item, keyError: error ?? new Error('key threw nothing') }
+    }
   }
 
   /** A failing batch is halved until the event that fails is alone. False when something must wait. */
@@ -183,14 +149,14 @@ export class MemoryReader {
     for (const item of batch) {
       if (item !== first && !more.includes(item)) letters.park(id, item.key, item.event)
     }
-    this.#next = batch.at(-1)!.at + 1
+    this.checkpoint.pass(batch.at(-1)!.at)
     return true
   }
 
   /** Tries one event until it is done with. */
   async #run(item: Item): Promise<Outcome> {
     for (;;) {
-      item.firstTriedAt ??= this.#parts.clock.now()
+      item.firstTriedMs ??= this.#parts.clock.monotonic()
       try {
         await this.#call([item])
       } catch (error) {
@@ -207,12 +173,20 @@ export class MemoryReader {
     const { definitions, clock, begin, within } = this.#parts
     const { id, authorize, handle, handleBatch, transactional, timeoutMs } = this.definition
     const { attempts, source } = items[0]!
+    const unkeyed = items.find(({ keyError }) => keyError !== undefined)
+    if (unkeyed) throw unkeyed.keyError
     const events = items.map(({ event }) => liftEvent(definitions, event))
     for (const event of authorize ? events : []) {
       if (!(await within(() => authorize!(event, { subscription: id })))) throw unauthorized(event, id)
     }
     const tx = transactional ? begin() : undefined
-    const call = { subscription: id, event: events[0]!, attempt: attempts + 1, redriven: source !== 'log', tx: tx?.words }
+    const call = {
+      subscription: id,
+      event: events[0]!,
+      attempt: attempts + 1,
+      redriven: source !== 'log',
+      tx: tx?.words,
+    }
     try {
       await within(() =>
         callHandler(call, timeoutMs, clock, (context) =>
@@ -272,20 +246,28 @@ export class MemoryReader {
   }
 
   /** The event becomes a letter; with `park`, later events of its key wait behind it. */
-  #bury({ event, key, letter, source, attempts, firstTriedAt }: Item, error: unknown): void {
+  #bury({ event, key, letter, source, attempts, firstTriedMs }: Item, error: unknown): void {
     const { letters, clock } = this.#parts
     const { id, onFailure, failingAfter } = this.definition
     const record = toErrorRecord(error)
     if (letter) {
-      letters.change(letter, { status: 'dead', error: record, attempts: letter.attempts + attempts, lastAttemptAt: clock.now() })
+      letters.change(letter, {
+        status: 'dead',
+        error: record,
+        attempts: letter.attempts + attempts,
+        lastAttemptAt: clock.now(),
+      })
       return
     }
-    const parks = onFailure === 'park' && !isUnauthorized(error)
-    const times = { attempts: Math.max(1, attempts), firstAttemptAt: firstTriedAt ?? clock.now() }
+    const unauthorised = error instanceof AftercommitError && error.code === 'UNAUTHORIZED'
+    const parks = onFailure === 'park' && !unauthorised
+    const now = clock.monotonic()
+    const times = { attempts: Math.max(1, attempts), sinceFirstMs: now - (firstTriedMs ?? now) }
     const written: NewLetter = { kind: 'subscription', owner: id, key, event, error: record, parks, ...times }
     const kept = letters.add(written)
     if (source !== 'log') return
     this.lastEventId = event.id
+    if (unauthorised) return
     this.#streak.push(kept)
     if (this.#streak.length < failingAfter) return
     this.status = 'failing'
@@ -315,8 +297,4 @@ export class MemoryReader {
 
 function unauthorized(event: AnyEvent, subscription: string): AftercommitError {
   return new AftercommitError('UNAUTHORIZED', `Event "${event.id}" is not authorised for "${subscription}".`)
-}
-
-function isUnauthorized(error: unknown): boolean {
-  return error instanceof AftercommitError && error.code === 'UNAUTHORIZED'
 }

@@ -1,0 +1,22 @@
+/**
+ * `aftercommit/testing`: what tests of an application need. The in-memory twin says the same words as an instance and
+ * delivers before `emit` returns; `testDatabase` is the real thing, thrown away afterwards. The contract suites hold a
+ * twin, a sink or an adapter of yours to what the real ones promise.
+ *
+ * Start with memory-bus.ts, then memory-reader.ts (one subscription at work) and memory-log.ts (what the database does).
+ */
+export { createTestClock as testClock, type TestClock } from '../runtime/index.ts'
+export { type FakeEventSource, fakeEventSource } from './fake-event-source.ts'
+export { type MemoryBus, type MemoryBusOptions, memoryBus, type ParkedKey } from './memory-bus.ts'
+export { type MemoryDeadLetters, memoryDeadLetters } from './memory-dead-letters.ts'
+export type { HandlerFailure } from './memory-reader.ts'
+export type { MemoryTransaction } from './memory-transaction.ts'
+export { describeSubscriptions, type SubscriptionsUnderTest, type TestFramework } from './subscriptions-contract.ts'
+export {
+  type TestDatabase,
+  type TestDatabaseOptions,
+  type TestServer,
+  testDatabase,
+  testServer,
+} from './test-database.ts'
+export { type TestEventInput, testEvent } from './test-event.ts'
