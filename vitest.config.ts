@@ -13,7 +13,10 @@ const needs = ['test/**/*.pg.test.ts', 'test/**/*.host.test.ts', 'test/guarantee
 export default defineConfig({
   test: {
     projects: [
-      { ...shared, test: { name: 'fast', include: ['test/**/*.test.ts'], exclude: needs, sequence: { groupOrder: 0 } } },
+      {
+        ...shared,
+        test: { name: 'fast', include: ['test/**/*.test.ts'], exclude: needs, sequence: { groupOrder: 0 } },
+      },
       {
         ...shared,
         test: {

@@ -10,7 +10,7 @@ let seen = 0
 let early = 0
 let most = 0
 const began = performance.now()
-await new Promise((resolve) => {
+const handled = new Promise((resolve) => {
   ac.subscribe({
     id: `backlog-${process.pid}`,
     handle: (event) => {
@@ -21,8 +21,9 @@ await new Promise((resolve) => {
       return handlerMs === '0' ? undefined : sleep(Number(handlerMs))
     },
   })
-  ac.start()
 })
+await ac.start()
+await handled
 process.send({
   seconds: (performance.now() - began) / 1_000,
   early,

@@ -21,9 +21,9 @@ export function run({ url, rounds }) {
     for (let round = 0; round <= rounds; round++) {
       const found = {
         bare: await time(events, () => readBare(clients[0])),
-        coalesced: await time(events, () => subscribe(ac, `c${round}`, events, { handle: () => {} })),
+        coalesced: await time(events, () => subscribe(ac, `c${round}`, events, {})),
         updates: await time(3_000, () => updateEach(clients[0], 3_000)),
-        sync: await time(3_000, () => subscribe(ac, `s${round}`, 3_000, { handle: () => {}, checkpoint: 'sync' })),
+        sync: await time(3_000, () => subscribe(ac, `s${round}`, 3_000, { checkpoint: 'sync' })),
         byHand: await time(50_000, () => insertByHand(clients[0], 50_000)),
         transactional: await time(50_000, () =>
           subscribe(ac, `t${round}`, 50_000, { transactional: true, handleBatch: insertBatch }),
@@ -59,20 +59,22 @@ async function time(count, work) {
 }
 
 /** Runs until the subscription has seen so many events, then ends it. */
-function subscribe(ac, id, count, { handle, handleBatch, ...options }) {
+function subscribe(ac, id, count, { handleBatch, ...options }) {
   return new Promise((resolve, reject) => {
     let seen = 0
-    const count1 = (n) => {
-      seen += n
-      if (seen >= count && seen - n < count) subscription.stop().then(resolve, reject)
+    const saw = (events) => {
+      seen += events
+      if (seen >= count && seen - events < count) subscription.stop().then(resolve, reject)
     }
-    const subscription = ac.subscribe({
-      id,
-      ...options,
-      ...(handle
-        ? { handle: () => count1(1) }
-        : { handleBatch: async (batch, context) => (await handleBatch(batch, context), count1(batch.length)) }),
-    })
+    const handler = handleBatch
+      ? {
+          async handleBatch(batch, context) {
+            await handleBatch(batch, context)
+            saw(batch.length)
+          },
+        }
+      : { handle: () => saw(1) }
+    const subscription = ac.subscribe({ id, ...options, ...handler })
   })
 }
 
