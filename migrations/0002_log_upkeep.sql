@@ -80,6 +80,7 @@ declare
   v_sequence bigint;
   v_cache bigint;
   v_gone boolean;
+  v_witness bigint;
   v_locked boolean := false;
 begin
   select seqcache into v_cache from pg_sequence where seqrelid = :positions_literal::regclass;
@@ -123,6 +124,11 @@ begin
     on conflict (epoch) do nothing;
   else
     o_began := null;
+    -- There is no witness yet, or retention has passed it: the newest event that is final takes its place.
+    if v_state.witness < greatest(v_state.kept_from, 1) and not pg_is_in_recovery() then
+      select max(position) into v_witness from :schema.events where position <= v_state.frontier;
+      update :schema.log_state set witness = v_witness where epoch = v_state.epoch and witness < v_witness;
+    end if;
   end if;
   o_epoch := v_state.epoch;
   o_frontier := v_state.frontier;

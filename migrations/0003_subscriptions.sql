@@ -62,6 +62,9 @@ create table :schema.letters (
   unique (kind, owner, event_id)
 );
 create index letters_open on :schema.letters (kind, owner, key) where status in ('dead', 'redriving') or parks;
+-- What an owner looks for every few seconds: almost always nothing.
+create index letters_marked on :schema.letters (kind, owner, position)
+  where status = 'redriving' or (parks and status in ('discarded', 'resolved'));
 create index letters_recent on :schema.letters (changed_at desc, id desc);
 
 -- Copies of events that wait behind a dead letter of their key, in order.
@@ -93,7 +96,7 @@ create table :schema.checkpoint_marks (
 );
 
 create table :schema.projection_states (
-  projection text not null,
+  projection text not null references :schema.subscriptions on delete cascade,
   id text not null,
   state jsonb not null,
   position bigint not null,
@@ -101,7 +104,7 @@ create table :schema.projection_states (
 );
 
 create table :schema.relay_batches (
-  relay text not null,
+  relay text not null references :schema.subscriptions on delete cascade,
   first_position bigint not null,
   last_position bigint not null,
   -- Exactly what was published: the range also holds what the filter passed over and what was parked.

@@ -45,7 +45,12 @@ import {
   type TransactionOptions,
   toQueryable,
 } from './postgres/index.ts'
-import { createProjections, type ProjectionHandle, type ProjectionOptions, type Projections } from './projections/index.ts'
+import {
+  createProjections,
+  type ProjectionHandle,
+  type ProjectionOptions,
+  type Projections,
+} from './projections/index.ts'
 import { createGroup, createHealth, createRegistry, type Duration, type HealthReport, toMs } from './runtime/index.ts'
 import {
   createProcessed,

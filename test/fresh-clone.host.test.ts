@@ -54,13 +54,23 @@ test('npm start shows committed orders, stops on Ctrl-C, and survives kill -9', 
 })
 
 test('npm test builds, checks and tests the clone', () => {
-  const output = execFileSync('npm', ['test', '--', '--project', 'fast'], { cwd: clone, env, encoding: 'utf8', stdio: 'pipe' })
+  const output = execFileSync('npm', ['test', '--', '--project', 'fast'], {
+    cwd: clone,
+    env,
+    encoding: 'utf8',
+    stdio: 'pipe',
+  })
   expect(output).toMatch(/^\d+ passed, 0 failed/m)
 }, 300_000)
 
 /** The commands run in process groups of their own, as a terminal would have it. */
 function start() {
-  const child: ChildProcess = spawn('npm', ['start'], { cwd: clone, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child: ChildProcess = spawn('npm', ['start'], {
+    cwd: clone,
+    env,
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
   let output = ''
   const waiting = new Set<() => void>()
   const hear = (chunk: Buffer) => {

@@ -11,12 +11,12 @@ export interface ErrorRecord {
 const LONGEST_MESSAGE = 2_000
 
 export function toErrorRecord(error: unknown, { storeStacks = false } = {}): ErrorRecord {
-  const { name, code, message } = summarizeError(error)
+  const { name, code, message, stack } = summarizeError(error, { stack: storeStacks })
   return {
     name: clean(name),
     ...(code === undefined ? {} : { code: clean(code) }),
     message: clean(message),
-    ...(storeStacks && error instanceof Error && error.stack ? { stack: clean(error.stack) } : {}),
+    ...(stack === undefined ? {} : { stack: clean(stack) }),
   }
 }
 

@@ -371,10 +371,12 @@ export class Tailer implements Service {
     this.#epoch = epoch
     this.#published = frontier
     this.#frontier.restart(first ? frontier : minOf(frontier, this.#at))
+    this.#witness = 0n
     if (first) {
       // Old holes are behind the published frontier; what lies between it and the head is most often settled at once.
       const seen = await observe(database.control, this.#objects)
       this.#frontier.observe(seen, clock.monotonic())
+      if (seen.head <= this.#frontier.position) this.#witness = seen.head
     }
     this.#at = this.#frontier.position
     this.#recent.restart(this.#at)

@@ -40,7 +40,7 @@ export async function fail(run: RunState, item: Item, error: unknown, lingering?
     metrics.retried.inc()
     run.logRepeatedly(
       'warn',
-      kindOf(error),
+      `retry ${kindOf(error)}`,
       { ...fields, delay_ms: Math.round(delayMs) },
       'handler failed; it is tried again',
     )
@@ -49,8 +49,8 @@ export async function fail(run: RunState, item: Item, error: unknown, lingering?
     return
   }
   if (definition.onFailure === 'stop' && item.source === 'log') return halt(run, item, error)
-  if (item.attempts > 1) run.logRepeatedly('warn', kindOf(error), fields, 'retries exceeded')
-  run.logRepeatedly('error', kindOf(error), fields, 'dead letter: the event ran out of tries')
+  if (item.attempts > 1) run.logRepeatedly('warn', `exceeded ${kindOf(error)}`, fields, 'retries exceeded')
+  run.logRepeatedly('error', `dead ${kindOf(error)}`, fields, 'dead letter: the event ran out of tries')
   await bury(run, item, error)
 }
 

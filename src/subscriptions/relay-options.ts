@@ -58,8 +58,8 @@ export function checkSink(id: string, sink: Sink): void {
   )
 }
 
-export function checkDays(id: string, days: number): number {
-  if (Number.isSafeInteger(days) && days >= 1 && days <= 36_500) return days
+export function checkDays(id: string, days: number): void {
+  if (Number.isSafeInteger(days) && days >= 1 && days <= 36_500) return
   throw new AftercommitError(
     'BAD_OPTION',
     `Relay "${id}" needs whole \`retentionDays\` from 1 to 36500, so it was not registered.`,

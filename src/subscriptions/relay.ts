@@ -2,7 +2,7 @@
  * The outbox to any bus: a relay is a subscription whose handler is a sink. Its events reach the sink in the order of the
  * log, at least once, from one process of the cluster at a time; what the sink refuses is parked like everywhere else.
  */
-import type { AnyEvent } from '../log/index.ts'
+import { type AnyEvent, findPosition, settledPosition } from '../log/index.ts'
 import type { Database } from '../postgres/index.ts'
 import {
   type Clock,
@@ -89,6 +89,7 @@ export function createRelays(options: RelaysOptions): Relays {
       ...rest
     } = relay
     checkSink(id, sink)
+    checkDays(id, retentionDays)
     const sourceOf = source ?? `urn:aftercommit:${encodeURIComponent(database.schemaName.name)}`
     const timeoutMs = toMs(timeout, `${id}.timeout`)
     const parts = {
@@ -116,15 +117,16 @@ export function createRelays(options: RelaysOptions): Relays {
     const pollMs =
       pollInterval === undefined ? defaults.pollIntervalMs : Math.max(1, toMs(pollInterval, `${id}.pollInterval`))
     const handle = options.subscriptions.register(definition)
-    relays.push({ id, sink, publisher, pollMs, retentionDays: checkDays(id, retentionDays) })
+    relays.push({ id, sink, publisher, pollMs, retentionDays })
     loop.wake()
+    const interrupted = (ended: Promise<void>) => {
+      publisher.interrupt()
+      return ended
+    }
     return {
       ...handle,
-      async stop() {
-        const ended = handle.stop()
-        publisher.interrupt()
-        await ended
-      },
+      stop: () => interrupted(handle.stop()),
+      remove: (action) => interrupted(handle.remove(action)),
       pending: (limit = 100) => readPending(definition, limit),
       pollOnce: () => publishOnce(definition, { ...parts, read: options.read }),
       prune: (before) => deleteBatches(database, id, before),
@@ -132,8 +134,8 @@ export function createRelays(options: RelaysOptions): Relays {
   }
 
   async function readPending(definition: Definition, limit: number): Promise<AnyEvent[]> {
-    const known = await selectProgress(database, definition.id)
-    const progress = new Progress(known?.position ?? 0n, known?.done ?? '{}')
+    const { position, done } = (await selectProgress(database, definition.id)) ?? (await beginning(definition))
+    const progress = new Progress(position, done)
     const pending: AnyEvent[] = []
     for (let after = progress.scanned; pending.length < limit; ) {
       const page = await options.read(definition, after, limit)
@@ -142,6 +144,11 @@ export function createRelays(options: RelaysOptions): Relays {
       after = page.at(-1)!.position
     }
     return pending.slice(0, limit)
+  }
+
+  /** Of a relay that never ran. */
+  async function beginning({ from }: Definition): Promise<{ position: bigint; done: string }> {
+    return { position: await findPosition(database, from, await settledPosition(database)), done: '{}' }
   }
 
   return {
@@ -164,7 +171,7 @@ export function createRelays(options: RelaysOptions): Relays {
       for (const { id, retentionDays } of relays) await deleteOldBatches(database.control, id, retentionDays)
     },
     async close() {
-      for (const { sink } of relays) {
+      for (const sink of new Set(relays.map((relay) => relay.sink))) {
         try {
           await sink.close?.()
         } catch (error) {

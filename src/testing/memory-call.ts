@@ -3,29 +3,58 @@
  * are those of a real subscription; the contract suite holds the two together.
  */
 import { AftercommitError } from '../errors.ts'
-import type { AnyEvent } from '../log/index.ts'
+import type { EventDefinitions } from '../events/index.ts'
+import { type AnyEvent, liftEvent } from '../log/index.ts'
 import { classify, sqlstateOf } from '../postgres/index.ts'
 import { backoffDelay, type Clock, formatDuration, type RetryPolicy, runWithCause } from '../runtime/index.ts'
-import { GiveUp, type HandlerContext, RetryAfter } from '../subscriptions/index.ts'
+import { GiveUp, type HandlerContext, RetryAfter, type toDefinition } from '../subscriptions/index.ts'
+import type { OpenTransaction } from './memory-transaction.ts'
 
-export interface Call {
-  readonly subscription: string
+export type Definition = ReturnType<typeof toDefinition>
+
+/** An event that a handler is called with. */
+export interface Called {
   readonly event: AnyEvent
-  readonly attempt: number
-  readonly redriven: boolean
-  readonly tx: unknown
+  readonly source: 'log' | 'letter' | 'parked'
+  /** What `key` threw for it: a failure of this event, like any other. */
+  readonly keyError?: unknown
+  /** Tries before this one. */
+  readonly attempts: number
 }
 
-/** Runs `fn` as something the event caused; the call is given up when it takes longer than it may. */
-export function callHandler(
-  call: Call,
-  timeoutMs: number,
-  clock: Clock,
-  fn: (context: HandlerContext) => unknown,
-): unknown {
-  const context = new CallContext(call)
-  const called = causedBy(call.event, () => fn(context))
-  return isThenable(called) ? withinTime(called, timeoutMs, clock, context) : called
+export interface CallParts {
+  readonly clock: Clock
+  readonly definitions: EventDefinitions | undefined
+  readonly begin: () => OpenTransaction
+  /** Marks what `fn` does as part of a delivery. */
+  readonly within: <T>(fn: () => T) => T
+}
+
+/** Calls a handler with one event, or with several when it takes batches. Throws whatever makes the try a failure. */
+export async function callHandler(
+  { id, authorize, handle, handleBatch, transactional, timeoutMs }: Definition,
+  items: readonly Called[],
+  { clock, definitions, begin, within }: CallParts,
+): Promise<void> {
+  const unkeyed = items.find(({ keyError }) => keyError !== undefined)
+  if (unkeyed) throw unkeyed.keyError
+  const events = items.map(({ event }) => liftEvent(definitions, event))
+  for (const event of authorize ? events : []) {
+    if (await within(() => authorize!(event, { subscription: id }))) continue
+    throw new AftercommitError('UNAUTHORIZED', `Event "${event.id}" is not authorised for "${id}".`)
+  }
+  const tx = transactional ? begin() : undefined
+  const context = new CallContext(id, events[0]!, items[0]!, tx?.words)
+  try {
+    const called = within(() =>
+      causedBy(events[0]!, () => (handle ? handle(events[0]!, context) : handleBatch!(events, context))),
+    )
+    if (isThenable(called)) await withinTime(called, timeoutMs, clock, context)
+  } catch (error) {
+    tx?.rollBack()
+    throw error
+  }
+  tx?.commit()
 }
 
 /** The signal is made when somebody looks at it: most handlers never do. */
@@ -37,11 +66,11 @@ class CallContext implements HandlerContext {
   readonly tx: unknown
   #controller: AbortController | undefined
 
-  constructor({ subscription, event, attempt, redriven, tx }: Call) {
-    this.attempt = attempt
+  constructor(subscription: string, event: AnyEvent, { attempts, source }: Called, tx: unknown) {
+    this.attempt = attempts + 1
     this.subscription = subscription
     this.idempotencyKey = `${subscription}:${event.id}`
-    this.redriven = redriven
+    this.redriven = source !== 'log'
     this.tx = tx
   }
 

@@ -10,7 +10,8 @@ import type { Clock } from '../runtime/index.ts'
 
 /** An event that was emitted and is not committed. */
 export interface StagedEvent {
-  readonly fields: Omit<EventFields, 'version'>
+  /** Its version is final when it is committed: another transaction may come first. */
+  readonly fields: Omit<EventFields, 'version'> & { version: number | null }
   /** The stream it belongs to, when its aggregate is kept as one. */
   readonly stream: string | undefined
   readonly expected: number | undefined
@@ -82,6 +83,7 @@ export class MemoryLog {
       position: ++this.#lastPosition,
       aggregateType: aggregateType!,
       aggregateId: aggregateId!,
+      version,
       payload: parseJson(payload!),
       changes: extra.changes ?? null,
       previous: extra.previous ?? null,
@@ -92,7 +94,7 @@ export class MemoryLog {
     }
     staging.first ??= fields.position
     staging.events.push({ fields, stream, expected: extra.expected, chosen: extra.chosen ?? false })
-    return toAnswer({ position: fields.position, version })
+    return toAnswer(fields)
   }
 
   /** All of it or, when a stream has moved on since, none. */
@@ -101,10 +103,12 @@ export class MemoryLog {
     const fresh = staging.events.filter(({ chosen, fields }) => !chosen || !this.#chosen.has(fields.id))
     this.#checkVersions(fresh)
     for (const { fields, stream, chosen } of fresh) {
-      const version = stream === undefined ? null : (this.#versions.get(stream) ?? 0) + 1
-      if (stream !== undefined) this.#versions.set(stream, version!)
-      if (chosen) this.#chosen.set(fields.id, { position: fields.position, version })
-      this.#insert(new AftercommitEvent({ ...fields, version }))
+      if (stream !== undefined) {
+        fields.version = (this.#versions.get(stream) ?? 0) + 1
+        this.#versions.set(stream, fields.version)
+      }
+      if (chosen) this.#chosen.set(fields.id, fields)
+      this.#insert(new AftercommitEvent(fields))
     }
   }
 
@@ -120,14 +124,7 @@ export class MemoryLog {
   }
 
   #find({ events }: Staging, id: string): Place | undefined {
-    const own = events.find(({ fields, chosen }) => chosen && fields.id === id)
-    return this.#chosen.get(id) ?? (own && { position: own.fields.position, version: this.#stagedVersion(events, own) })
-  }
-
-  #stagedVersion(events: readonly StagedEvent[], one: StagedEvent): number | null {
-    if (one.stream === undefined) return null
-    const before = events.slice(0, events.indexOf(one)).filter(({ stream }) => stream === one.stream)
-    return (this.#versions.get(one.stream) ?? 0) + before.length + 1
+    return this.#chosen.get(id) ?? events.find(({ fields, chosen }) => chosen && fields.id === id)?.fields
   }
 
   #versionOf({ events }: Staging, stream: string): number {
@@ -148,6 +145,10 @@ export class MemoryLog {
   }
 
   #insert(event: AnyEvent): void {
+    if ((this.events.at(-1)?.position ?? 0n) < event.position) {
+      this.events.push(event)
+      return
+    }
     let at = this.events.length
     while (at > 0 && this.events[at - 1]!.position > event.position) at--
     this.events.splice(at, 0, event)

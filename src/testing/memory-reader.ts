@@ -9,15 +9,12 @@
  */
 import { type NewLetter, toErrorRecord } from '../dead-letters/index.ts'
 import { AftercommitError } from '../errors.ts'
-import type { EventDefinitions } from '../events/index.ts'
-import { type AnyEvent, liftEvent, type StartPoint } from '../log/index.ts'
+import type { AnyEvent, StartPoint } from '../log/index.ts'
 import type { TestClock } from '../runtime/index.ts'
-import type { toDefinition } from '../subscriptions/index.ts'
-import { callHandler, decideFailure } from './memory-call.ts'
+import { type Called, type CallParts, callHandler, type Definition, decideFailure } from './memory-call.ts'
 import { MemoryCheckpoint } from './memory-checkpoint.ts'
 import type { KeptLetter, LetterStore } from './memory-dead-letters.ts'
 import type { MemoryLog } from './memory-log.ts'
-import type { OpenTransaction } from './memory-transaction.ts'
 
 /** A try that failed. */
 export interface HandlerFailure {
@@ -29,28 +26,20 @@ export interface HandlerFailure {
   readonly outcome: 'retry' | 'dead' | 'stopped'
 }
 
-export interface ReaderParts {
+export interface ReaderParts extends CallParts {
   readonly log: MemoryLog
   readonly letters: LetterStore
   readonly clock: TestClock
-  readonly definitions: EventDefinitions | undefined
-  readonly begin: () => OpenTransaction
-  /** Marks what `fn` does as part of a delivery. */
-  readonly within: <T>(fn: () => T) => T
   readonly failed: (failure: HandlerFailure) => void
   /** How far other subscriptions have come. */
   readonly checkpointOf: (id: string) => bigint
 }
 
-interface Item {
-  readonly event: AnyEvent
+interface Item extends Called {
   readonly key: string
-  readonly source: 'log' | 'letter' | 'parked'
   readonly letter?: KeptLetter
   /** Its place in the log. */
   readonly at: number
-  /** What `key` threw for it: a failure of this event, like any other. */
-  readonly keyError?: unknown
   attempts: number
   faults: number
   firstTriedMs: number | undefined
@@ -62,7 +51,7 @@ type Outcome = 'finished' | 'held' | 'stopped'
 const MOST_FAULTS = 50
 
 export class MemoryReader {
-  readonly definition: ReturnType<typeof toDefinition>
+  readonly definition: Definition
   status: 'active' | 'failing' | 'stopped' = 'active'
   reason: string | null = null
   paused = false
@@ -74,7 +63,7 @@ export class MemoryReader {
   #held: Item | undefined
   #heldIn: number | undefined
 
-  constructor(definition: ReturnType<typeof toDefinition>, parts: ReaderParts) {
+  constructor(definition: Definition, parts: ReaderParts) {
     this.definition = definition
     this.#parts = parts
     this.checkpoint = new MemoryCheckpoint(parts.log, definition.matches)
@@ -116,8 +105,12 @@ export class MemoryReader {
 
   /** Of what is not final nothing is taken; with `after`, nothing that those before it have not finished. */
   #limit(): bigint {
-    const { log, checkpointOf } = this.#parts
-    return this.definition.after.map(checkpointOf).reduce((low, one) => (one < low ? one : low), log.frontier)
+    let limit = this.#parts.log.frontier
+    for (const id of this.definition.after) {
+      const reached = this.#parts.checkpointOf(id)
+      if (reached < limit) limit = reached
+    }
+    return limit
   }
 
   #toItem(event: AnyEvent, source: Item['source'], at: number): Item {
@@ -139,7 +132,7 @@ export class MemoryReader {
       if ((await this.#run(first)) !== 'finished') return false
     } else if (first) {
       try {
-        await this.#call([first, ...more])
+        await callHandler(this.definition, [first, ...more], this.#parts)
       } catch {
         const middle = batch.length >>> 1
         return (await this.#runBatch(batch.slice(0, middle))) && this.#runBatch(batch.slice(middle))
@@ -158,7 +151,7 @@ export class MemoryReader {
     for (;;) {
       item.firstTriedMs ??= this.#parts.clock.monotonic()
       try {
-        await this.#call([item])
+        await callHandler(this.definition, [item], this.#parts)
       } catch (error) {
         const outcome = await this.#failed(item, error)
         if (outcome !== 'retry') return outcome
@@ -167,37 +160,6 @@ export class MemoryReader {
       this.#succeeded(item)
       return 'finished'
     }
-  }
-
-  async #call(items: readonly Item[]): Promise<void> {
-    const { definitions, clock, begin, within } = this.#parts
-    const { id, authorize, handle, handleBatch, transactional, timeoutMs } = this.definition
-    const { attempts, source } = items[0]!
-    const unkeyed = items.find(({ keyError }) => keyError !== undefined)
-    if (unkeyed) throw unkeyed.keyError
-    const events = items.map(({ event }) => liftEvent(definitions, event))
-    for (const event of authorize ? events : []) {
-      if (!(await within(() => authorize!(event, { subscription: id })))) throw unauthorized(event, id)
-    }
-    const tx = transactional ? begin() : undefined
-    const call = {
-      subscription: id,
-      event: events[0]!,
-      attempt: attempts + 1,
-      redriven: source !== 'log',
-      tx: tx?.words,
-    }
-    try {
-      await within(() =>
-        callHandler(call, timeoutMs, clock, (context) =>
-          handle ? handle(events[0]!, context) : handleBatch!(events, context),
-        ),
-      )
-    } catch (error) {
-      tx?.rollBack()
-      throw error
-    }
-    tx?.commit()
   }
 
   #succeeded({ source, letter, event }: Item): void {
@@ -293,8 +255,4 @@ export class MemoryReader {
     if (letters.isBlocked(id, letter.key)) letter.parks = false
     else letters.free(id, letter.key)
   }
-}
-
-function unauthorized(event: AnyEvent, subscription: string): AftercommitError {
-  return new AftercommitError('UNAUTHORIZED', `Event "${event.id}" is not authorised for "${subscription}".`)
 }
