@@ -14,14 +14,19 @@ declare
   v_name text;
   v_added text[] := '{}';
 begin
-  select coalesce(substring(pg_get_expr(c.relpartbound, c.oid) from 'FROM \(''?(\d+)')::bigint, 0) into v_open_from
-    from pg_class c
-   where c.oid = to_regclass(format('%I.events_open', :schema_literal));
-
-  if v_open_from is not null then
+  -- Looked at twice: another process may have split it while this one waited for the lock.
+  for v_look in 1 .. 2 loop
+    select coalesce(substring(pg_get_expr(c.relpartbound, c.oid) from 'FROM \(''?(\d+)')::bigint, 0) into v_open_from
+      from pg_class c
+     where c.oid = to_regclass(format('%I.events_open', :schema_literal));
     -- Two partitions of room ahead of the head: the split happens long before the open one is written to.
     if v_head + v_size < v_open_from then return v_added; end if;
-    lock table :schema.events in access exclusive mode;
+    if v_look = 1 then
+      lock table :schema.events in access exclusive mode;
+    end if;
+  end loop;
+
+  if v_open_from is not null then
     if exists (select from :schema.events_open) then
       raise exception 'The open partition holds events, so it cannot be split.' using errcode = 'AC009';
     end if;

@@ -54,6 +54,8 @@ create table :schema.letters (
   status text not null default 'dead' check (status in ('dead', 'redriving', 'resolved', 'discarded')),
   -- Whether later events of the key wait behind it.
   parks boolean not null default false,
+  -- How often it was tried again.
+  redrives integer not null default 0,
   -- Written while its subscription was failing: tried again by itself once that is over.
   streak boolean not null default false,
   who text,

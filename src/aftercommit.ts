@@ -44,6 +44,7 @@ import {
   type Transaction,
   type TransactionOptions,
   toQueryable,
+  waitUntilReachable,
 } from './postgres/index.ts'
 import {
   createProjections,
@@ -200,6 +201,7 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     currentTraceparent: () => telemetry.currentTraceparent(),
     tell: tellsDetails ? (fields: Record<string, unknown>) => database.logger.debug(fields, 'emitted') : undefined,
   }
+  const stopping = new AbortController()
   let usable: Promise<void> | undefined
   let state: 'idle' | 'started' | 'stopped' = 'idle'
 
@@ -227,6 +229,7 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     lock: () => following.lock(),
     wrapTransaction: withEmit,
     storeStacks: resolved.dlq.storeStacks,
+    autoRedrive: resolved.dlq.autoRedrive,
     tellsDetails,
   })
   const deadLetters = createDeadLetters(database, () => subscriptions.nudgeAll())
@@ -268,9 +271,18 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     if (state === 'stopped') {
       throw new AftercommitError('STOPPED', 'This instance was stopped, so it was not started again. Create a new one.')
     }
+    await untilReachable()
     await ensureUsable()
     state = 'started'
     await following.service.start()
+  }
+
+  /** A process may be started before its database: it waits, and says that it is not ready. */
+  async function untilReachable(): Promise<void> {
+    const onRetry = () =>
+      health.report({ name: 'database', live: true, ready: false, reason: 'the database is not reachable yet' })
+    await waitUntilReachable(database, { signal: stopping.signal, onRetry })
+    health.forget('database')
   }
 
   async function start({ only }: StartOptions = {}): Promise<void> {
@@ -350,6 +362,7 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     async stop() {
       if (state === 'stopped') return
       state = 'stopped'
+      stopping.abort(new AftercommitError('STOPPED', 'aftercommit was stopped before its database could be reached.'))
       await stopSubscriptions()
       await relays.close()
       await following.service.stop()

@@ -28,11 +28,18 @@ export interface AftercommitOptions<D extends EventDefinitions = EventDefinition
   /** Connections for work; 10 unless told. */
   readonly poolSize?: number | undefined
   readonly log?: LogOptions | undefined
-  readonly dlq?: { readonly storeStacks?: boolean | undefined } | undefined
+  readonly dlq?: DeadLetterOptions | undefined
   /** pino-shaped; silent unless told. Payloads and secrets never reach it. */
   readonly logger?: Logger | undefined
   readonly telemetry?: Telemetry | undefined
   readonly clock?: Clock | undefined
+}
+
+export interface DeadLetterOptions {
+  /** Keep stacks of errors; they may quote data. */
+  readonly storeStacks?: boolean | undefined
+  /** Try dead letters again by themselves, so long after they died and so often; off unless told. */
+  readonly autoRedrive?: { readonly after: Duration; readonly max: number } | undefined
 }
 
 export interface LogOptions {
@@ -56,7 +63,7 @@ export function withDefaults(options: AftercommitOptions) {
     logger: options.logger ?? silentLogger,
     clock: options.clock ?? systemClock,
     telemetry: options.telemetry ?? noTelemetry,
-    dlq: { storeStacks: options.dlq?.storeStacks ?? false },
+    dlq: { storeStacks: options.dlq?.storeStacks ?? false, autoRedrive: autoRedrive(options.dlq?.autoRedrive) },
     log: {
       wake: log.wake,
       retentionSeconds: retentionSeconds(log.retention),
@@ -94,6 +101,10 @@ function retentionSeconds(retention: Duration | 'unlimited' | undefined): number
 function envCount(env: NodeJS.ProcessEnv, name: string, fallback: number): number {
   const text = env[name]
   return text === undefined || text === '' ? fallback : count(Number(text), name)
+}
+
+function autoRedrive(given: DeadLetterOptions['autoRedrive']) {
+  return given && { afterMs: toMs(given.after, 'dlq.autoRedrive.after'), max: count(given.max, 'dlq.autoRedrive.max') }
 }
 
 function count(value: number, setting: string): number {

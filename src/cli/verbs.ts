@@ -33,6 +33,66 @@ export const verbs: readonly Verb[] = [
     ],
   },
   {
+    name: 'subscriptions',
+    summary: 'look at subscriptions, pause them, move them',
+    verbs: [
+      {
+        name: 'list',
+        summary: 'where every subscription stands, and who runs it',
+        load: () => import('./commands/subscriptions-list.ts'),
+      },
+      {
+        name: 'show',
+        summary: 'everything about one',
+        load: () => import('./commands/subscriptions-show.ts'),
+      },
+      {
+        name: 'pause',
+        summary: 'let no handler begin, in any process',
+        load: () => import('./commands/subscriptions-pause.ts'),
+      },
+      {
+        name: 'resume',
+        summary: 'go on from the checkpoint',
+        load: () => import('./commands/subscriptions-resume.ts'),
+      },
+      {
+        name: 'seek',
+        summary: 'move the checkpoint, to handle events again or to skip them',
+        load: () => import('./commands/subscriptions-seek.ts'),
+      },
+      {
+        name: 'remove',
+        summary: 'forget a subscription, with its checkpoint and dead letters',
+        load: () => import('./commands/subscriptions-remove.ts'),
+      },
+    ],
+  },
+  {
+    name: 'dlq',
+    summary: 'look at dead letters, try them again, give them up',
+    verbs: [
+      { name: 'list', summary: 'print the newest dead letters', load: () => import('./commands/dlq-list.ts') },
+      {
+        name: 'show',
+        summary: 'print one, with its error and its event',
+        load: () => import('./commands/dlq-show.ts'),
+      },
+      {
+        name: 'redrive',
+        summary: 'have dead letters run again, and what waits behind them',
+        load: () => import('./commands/dlq-redrive.ts'),
+      },
+      { name: 'discard', summary: 'give dead letters up', load: () => import('./commands/dlq-discard.ts') },
+      { name: 'export', summary: 'print dead letters as JSON lines', load: () => import('./commands/dlq-export.ts') },
+    ],
+  },
+  {
+    name: 'verify',
+    summary: 'walk the log, and find what a subscription has skipped',
+    load: () => import('./commands/verify.ts'),
+  },
+  {
     name: 'config',
     summary: 'look at the configuration',
     verbs: [

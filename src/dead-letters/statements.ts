@@ -94,7 +94,7 @@ export async function markLetters(
   const at = values.length
   const { rows } = await db.query<{ letter: string; owner: string }>(
     `update ${db.schema}.letters l
-        set status = $${at + 1}::text, who = $${at + 2}::text, reason = $${at + 3}::text, changed_at = clock_timestamp()
+        set status = $${at + 1}::text, redrives = l.redrives + ($${at + 1}::text = 'redriving')::integer, who = $${at + 2}::text, reason = $${at + 3}::text, changed_at = clock_timestamp()
       ${where}
     returning l.id::text as letter, l.owner`,
     [...values, mark.status, mark.who, mark.reason],
@@ -138,4 +138,25 @@ function toLetter(row: LetterRow): DeadLetter {
 
 function ms(column: string): string {
   return `(extract(epoch from ${column}) * 1000)::float8`
+}
+
+/** Marks letters of these owners that have been dead for so long and were not tried again so often. Answers how many. */
+export async function redriveByItself(
+  db: Queryable,
+  kind: LetterKind,
+  owners: readonly string[],
+  { afterMs, max }: { afterMs: number; max: number },
+): Promise<number> {
+  const { rowCount } = await db.query(
+    `update ${db.schema}.letters
+        set status = 'redriving', redrives = redrives + 1, who = 'aftercommit', reason = 'auto_redrive',
+            changed_at = clock_timestamp()
+      where kind = $1::text
+        and owner = any (array(select jsonb_array_elements_text(($2::text)::jsonb)))
+        and status = 'dead'
+        and redrives < ($4::text)::integer
+        and changed_at < clock_timestamp() - make_interval(secs => ($3::text)::float8)`,
+    [kind, JSON.stringify(owners), String(afterMs / 1_000), String(max)],
+  )
+  return rowCount
 }

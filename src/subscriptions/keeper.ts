@@ -5,6 +5,7 @@
  *   standby ──free, or the owner is gone──▶ running ──lost, paused, newer generation──▶ standby
  *                                             └── stopped by its policy ──▶ standby until somebody resumes it
  */
+import { redriveByItself } from '../dead-letters/index.ts'
 import type { Database } from '../postgres/index.ts'
 import {
   type Clock,
@@ -30,6 +31,8 @@ export interface KeeperOptions {
   readonly metrics: Registry
   readonly health: Health
   readonly process: string
+  /** Dead letters that are tried again by themselves. */
+  readonly autoRedrive: { readonly afterMs: number; readonly max: number } | undefined
   /** Whether this process holds the lock that proves it is alive, and whether it can hold one at all. */
   readonly lock: () => { holds: boolean; possible: boolean }
   readonly runnerParts: (definition: Definition) => Omit<RunParts, 'mayRun'>
@@ -147,6 +150,9 @@ export class Keeper implements Service {
     const renewed = new Map((await renewLeases(database.control, process, held)).map((row) => [row.id, row]))
     this.#renewedAt = sentAt
     this.#dueRenewal = sentAt + RENEW_MS
+    if (this.#options.autoRedrive) {
+      await redriveByItself(database.control, 'subscription', [...renewed.keys()], this.#options.autoRedrive)
+    }
     const marked = new Set(await selectMarkedOwners(database.control, [...renewed.keys()]))
     for (const { id } of held) {
       const row = renewed.get(id)

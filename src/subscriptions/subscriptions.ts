@@ -29,6 +29,7 @@ export interface SubscriptionsOptions {
   readonly lock: () => { holds: boolean; possible: boolean }
   readonly wrapTransaction: (tx: Transaction) => unknown
   readonly storeStacks: boolean
+  readonly autoRedrive: { readonly afterMs: number; readonly max: number } | undefined
   /** Whether somebody reads lines at debug level. */
   readonly tellsDetails: boolean
 }
@@ -65,6 +66,7 @@ export function createSubscriptions(options: SubscriptionsOptions): Subscription
     health,
     process,
     lock: options.lock,
+    autoRedrive: options.autoRedrive,
     runnerParts: (definition) => ({
       database,
       tailer,
