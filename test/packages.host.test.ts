@@ -87,6 +87,12 @@ describe('importing aftercommit', () => {
     expect(loaded.filter((module) => heavy.test(module) || module.includes('/dist/cli/'))).toEqual([])
   })
 
+  it('loads none of them for tests either, until a database is asked for', () => {
+    const loaded = modulesLoadedBy(`await import('aftercommit/testing')`)
+    expect(loaded.some((module) => module.endsWith('/dist/testing/index.js'))).toBe(true)
+    expect(loaded.filter((module) => heavy.test(module) || module.includes('/dist/cli/'))).toEqual([])
+  })
+
   it('is checked by a list that would show them', () => {
     const loaded = modulesLoadedBy(`await import('pg'); await import('commander')`)
     expect(loaded.filter((module) => heavy.test(module)).length).toBeGreaterThan(2)

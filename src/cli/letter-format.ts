@@ -11,7 +11,7 @@ export const LETTER_COLUMNS: readonly Column[] = [
   { title: 'event', min: 8 },
   { title: 'key', min: 6 },
   { title: 'attempts' },
-  { title: 'error', min: 10 },
+  { title: 'error', min: 8 },
   { title: 'waiting', align: 'right' },
   { title: 'status' },
 ]

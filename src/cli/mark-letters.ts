@@ -7,7 +7,7 @@ import { UsageError } from './failure.ts'
 import type { Invocation } from './invocation.ts'
 import { type FilterOptions, isFiltered, toFilter } from './letter-filter.ts'
 import { LETTER_COLUMNS, toLetterRow } from './letter-format.ts'
-import { adviseOwner } from './letter-owner.ts'
+import { adviseOwner, warnOfIdleOwners } from './letter-owner.ts'
 import { type OperatorOptions, toAction } from './operator.ts'
 import type { Output } from './output.ts'
 import { plural } from './plural.ts'
@@ -58,7 +58,8 @@ export async function markLetters(
   const seen = ids.length > 0 ? chosen : { ...chosen, before: newest.id + 1n }
   const marked = await ac.deadLetters[verb](seen, toAction(options))
   if (output.json) output.document({ matched, marked })
-  else output.data(`${done(plural(marked, 'dead letter'))}`)
+  else output.data(done(plural(marked, 'dead letter')))
+  if (marked > 0) await warnOfIdleOwners(ac, sample, output)
   if (marked < Math.max(matched, ids.length)) return marked === 0 ? EXIT.failure : EXIT.partial
   return EXIT.ok
 }

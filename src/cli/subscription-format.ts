@@ -1,6 +1,7 @@
 /** Subscriptions as the command line finds and shows them: with the process that runs each of them. */
+import { AftercommitError } from '../errors.ts'
 import { closest } from '../events/index.ts'
-import { type Aftercommit, AftercommitError, type ProcessStatus, type SubscriptionState } from '../index.ts'
+import type { Aftercommit, ProcessStatus, SubscriptionState } from '../index.ts'
 import { formatDuration } from '../runtime/index.ts'
 import { toPlain } from './json.ts'
 import type { Column } from './table.ts'

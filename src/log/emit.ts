@@ -20,6 +20,7 @@ import type { Queryable } from '../postgres/index.ts'
 import { currentCause } from '../runtime/index.ts'
 import { explainAppendError } from './append-error.ts'
 import { appendMany, appendOne, type PreparedEvent } from './statements.ts'
+import { isTooEarly, toTimestampText } from './timestamp-text.ts'
 
 export interface EmitInput<Payload = unknown> {
   readonly aggregate?: { readonly type: string; readonly id: string } | undefined
@@ -137,7 +138,7 @@ function completeEvent(
     aggregateId: aggregate?.id ?? null,
     payload: stringifyJson(payload ?? null, { ...limits, name: 'payload' }),
     metadata: stringifyJson(completeMetadata(request, id, schemaVersion, settings), { ...limits, name: 'metadata' }),
-    occurredAt: occurredAt?.toISOString() ?? null,
+    occurredAt: occurredAt === undefined ? null : toTimestampText(occurredAt),
     extra: extraOf(request, limits),
   }
 }
@@ -179,8 +180,11 @@ function extraOf(request: EmitRequest, limits: { maxBytes: number; maxDepth: num
 }
 
 function checkTime(type: string, time: Date): void {
-  if (time instanceof Date && Number.isFinite(time.getTime())) return
-  throw new AftercommitError('BAD_EVENT', `occurredAt of "${type}" is not a valid Date, so nothing was emitted.`)
+  if (time instanceof Date && Number.isFinite(time.getTime()) && !isTooEarly(time)) return
+  throw new AftercommitError(
+    'BAD_EVENT',
+    `occurredAt of "${type}" is not a valid Date from 4714 BC on, so nothing was emitted. Give one, or leave it out.`,
+  )
 }
 
 function checkVersion(type: string, version: number): void {

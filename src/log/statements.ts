@@ -5,6 +5,7 @@
 import type { Queryable } from '../postgres/index.ts'
 import { explainDeclareError } from './append-error.ts'
 import { type EventRow, eventColumns } from './event-row.ts'
+import { toTimestampText } from './timestamp-text.ts'
 
 /** One event, ready for the database: every part is text. */
 export interface PreparedEvent {
@@ -14,7 +15,7 @@ export interface PreparedEvent {
   readonly aggregateId: string | null
   readonly payload: string
   readonly metadata: string
-  /** ISO text; null takes the database clock. */
+  /** As Postgres reads it; null takes the database clock. */
   readonly occurredAt: string | null
   /** JSON text of what is seldom given: tenant, changes, previous, chosen, expected. */
   readonly extra: string | null
@@ -114,7 +115,7 @@ export async function selectEvents(db: Queryable, filter: EventFilter): Promise<
   add((p) => `version <= ${p}::bigint`, filter.toVersion?.toString())
   add((p) => `metadata ->> 'correlation_id' = ${p}`, filter.correlationId)
   add((p) => `metadata ->> 'causation_id' = ${p}`, filter.causationId)
-  add((p) => `recorded_at >= ${p}::timestamptz`, filter.since?.toISOString())
+  add((p) => `recorded_at >= ${p}::timestamptz`, filter.since && toTimestampText(filter.since))
   const { rows } = await db.query<EventRow>(
     `select ${eventColumns}
        from ${db.schema}.events
@@ -164,7 +165,7 @@ export async function selectBefore(db: Queryable, after: bigint, since: Date, he
         and recorded_at >= ($2::text)::timestamptz
       order by position
       limit 1`,
-    [after.toString(), since.toISOString()],
+    [after.toString(), toTimestampText(since)],
   )
   return rows[0] ? BigInt(rows[0].pos) - 1n : head
 }

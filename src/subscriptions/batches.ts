@@ -2,36 +2,48 @@
 import { SchemaVersionTooNewError } from '../events/index.ts'
 import { callBatch } from './calls.ts'
 import type { Item } from './lanes.ts'
-import { needNewerCode, park, recover } from './outcomes.ts'
+import { isOutcomeUnknown, needNewerCode, park, recover } from './outcomes.ts'
 import type { RunState } from './run-state.ts'
 
-/** `runAlone` starts one event by itself. */
+/** `runAlone` starts one event by itself. Answers what was not begun because everything must wait for an earlier event. */
 export async function runBatch(
   run: RunState,
   batch: readonly Item[],
   runAlone: (item: Item) => Promise<void>,
-): Promise<void> {
+): Promise<readonly Item[]> {
+  if (mustHold(run)) return batch
   const free = await setAside(run, batch)
-  if (free.length === 0 || run.lost) return
-  if (free.length === 1 || run.careful > 0) {
-    for (const item of free) await runOne(run, item, runAlone)
-    return
+  if (free.length <= 1 || run.careful > 0) {
+    for (const [i, item] of free.entries()) {
+      if (mustHold(run)) return free.slice(i)
+      await runOne(run, item, runAlone)
+    }
+    return []
   }
   try {
     await callBatch(run, free).result
   } catch (error) {
-    if (run.lost) return
-    if (error instanceof SchemaVersionTooNewError) return needNewerCode(run, error)
+    if (run.lost || isOutcomeUnknown(run, error)) return free
+    if (error instanceof SchemaVersionTooNewError) {
+      await needNewerCode(run, error)
+      return free
+    }
     const middle = free.length >>> 1
-    await runBatch(run, free.slice(0, middle), runAlone)
-    await runBatch(run, free.slice(middle), runAlone)
-    return
+    const left = await runBatch(run, free.slice(0, middle), runAlone)
+    const rest = free.slice(middle)
+    return left.length > 0 ? [...left, ...rest] : runBatch(run, rest, runAlone)
   }
   for (const { event } of free) run.progress.finish(event.position, event.id)
   run.handled += free.length
   run.parts.metrics.handled.inc(free.length)
   if (run.streak.length > 0 || run.failing || run.showsReason) await recover(run)
   if (!run.definition.transactional) await run.writer.finished()
+  return []
+}
+
+/** The run is over, or strict order wants an earlier event first. */
+function mustHold({ ending, definition, failing, lanes }: RunState): boolean {
+  return ending || ((definition.onFailure === 'stop' || failing) && lanes.busy)
 }
 
 /** What an earlier half of the same batch left waiting or parked keeps its place: later events of that key go behind it. */

@@ -2,6 +2,7 @@
 import { toErrorRecord } from '../dead-letters/index.ts'
 import { AftercommitError } from '../errors.ts'
 import { SchemaVersionTooNewError } from '../events/index.ts'
+import { OutcomeUnknownError } from '../postgres/index.ts'
 import { settleRedriven } from './calls.ts'
 import { decideFailure } from './failure.ts'
 import type { Item } from './lanes.ts'
@@ -27,6 +28,7 @@ export async function succeed(run: RunState, item: Item): Promise<void> {
 export async function fail(run: RunState, item: Item, error: unknown, lingering?: Promise<unknown>): Promise<void> {
   const { definition, parts, lanes } = run
   const { clock, metrics } = parts
+  if (isOutcomeUnknown(run, error)) return
   if (error instanceof SchemaVersionTooNewError) return needNewerCode(run, error, item)
   const tried = { error, attempt: item.attempts + 1, faults: item.faults, transactional: definition.transactional }
   const verdict = decideFailure(tried, definition.retry)
@@ -52,6 +54,16 @@ export async function fail(run: RunState, item: Item, error: unknown, lingering?
   if (item.attempts > 1) run.logRepeatedly('warn', `exceeded ${kindOf(error)}`, fields, 'retries exceeded')
   run.logRepeatedly('error', `dead ${kindOf(error)}`, fields, 'dead letter: the event ran out of tries')
   await bury(run, item, error)
+}
+
+/**
+ * The answer to COMMIT was lost: the handler's writes and the checkpoint happened both, or neither. Only the database
+ * knows, so the run ends, and the next one begins from what is true.
+ */
+export function isOutcomeUnknown(run: RunState, error: unknown): boolean {
+  const unknown = run.definition.transactional && error instanceof OutcomeUnknownError
+  if (unknown) run.end('lost')
+  return unknown
 }
 
 /** The event becomes a letter; with `park`, whatever waits for its key goes behind it. */

@@ -70,7 +70,6 @@ export class Publisher {
   /** Resolves when the sink has accepted all of them. */
   async publish(events: readonly AnyEvent[], { signal, redriven }: HandlerContext): Promise<void> {
     if (redriven) return this.#send(events, signal)
-    if (this.#stopping.signal.aborted) throw this.#gone()
     const struggle = await this.#recall(events, signal)
     if (struggle) {
       this.#rejectRefused(struggle, events)

@@ -50,6 +50,8 @@ export interface RunState {
   failing: boolean
   handled: number
   readonly lost: boolean
+  /** Nothing new is begun. */
+  readonly ending: boolean
   /** Ends the run when what is under way is finished. */
   end(why: RunEnd): void
   /** Look for marked letters. */

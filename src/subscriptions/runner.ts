@@ -83,7 +83,12 @@ export class Runner implements RunState {
 
   /** Everything at or below was read, and nothing of it is under way. */
   get settledAt(): bigint {
-    return this.lanes.busy || this.#running > 0 ? this.progress.checkpoint().position : this.progress.scanned
+    const idle = this.progress.held === 0 && !this.lanes.busy
+    return idle ? this.progress.scanned : this.progress.checkpoint().position
+  }
+
+  get ending(): boolean {
+    return this.#stopping.signal.aborted
   }
 
   get lost(): boolean {
@@ -284,7 +289,12 @@ export class Runner implements RunState {
       this.progress.take(event.position)
       batch.push(this.#toItem(event))
     }
-    await runBatch(this, batch, (item) => this.#start(item))
+    const left = await runBatch(this, batch, (item) => this.#start(item))
+    if (left.length === 0) return
+    // Everything waits for an earlier event: these are taken again when their time has come.
+    const first = left[0]!.event.position
+    page.next = page.events.findIndex(({ position }) => position === first)
+    this.progress.rewind(first)
   }
 
   /** Starts an event; with one lane, waits for its end. */

@@ -10,8 +10,8 @@ export interface FakeEventSource<Event = AnyEvent> extends AsyncIterableIterator
   readonly waiting: number
 }
 
-export function fakeEventSource<Event = AnyEvent>(events: readonly Event[] = []): FakeEventSource<Event> {
-  const queue = [...events]
+export function fakeEventSource<Event = AnyEvent>(events: readonly NoInfer<Event>[] = []): FakeEventSource<Event> {
+  const queue: Event[] = [...events]
   const readers: ((result: IteratorResult<Event, undefined>) => void)[] = []
   let ended = false
 

@@ -3,7 +3,7 @@
  * they emit and publish them when they commit, so a rollback leaves a hole and an open transaction holds back what was
  * numbered after it, exactly as in Postgres.
  */
-import { AftercommitEvent, type EventFields, metadataFromStored, parseJson } from '../events/index.ts'
+import { AftercommitEvent, aggregateKey, type EventFields, metadataFromStored, parseJson } from '../events/index.ts'
 import { type AnyEvent, VersionConflictError } from '../log/index.ts'
 import type { Parameter } from '../postgres/index.ts'
 import type { Clock } from '../runtime/index.ts'
@@ -68,12 +68,13 @@ export class MemoryLog {
     const extra = (extraText ? parseJson(extraText) : {}) as Extra
     const known = extra.chosen && this.#find(staging, id!)
     if (known) return toAnswer(known)
-    const stream = this.#streamTypes.has(aggregateType!) ? `${aggregateType}/${aggregateId}` : undefined
+    const stream = this.#streamTypes.has(aggregateType!) ? aggregateKey(aggregateType!, aggregateId!) : undefined
     const version = stream === undefined ? null : this.#versionOf(staging, stream) + 1
     if (extra.expected !== undefined) {
       if (version === null) throw databaseError('AC002', 'The aggregate type is not declared as a stream.')
       if (version - 1 !== extra.expected) {
-        throw databaseError('AC001', `Stream ${stream} is at version ${version - 1}, not ${extra.expected}.`)
+        const place = `${aggregateType}/${aggregateId}`
+        throw databaseError('AC001', `Stream ${place} is at version ${version - 1}, not ${extra.expected}.`)
       }
     }
     const recordedAt = this.#clock.now()

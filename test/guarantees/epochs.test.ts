@@ -85,7 +85,7 @@ describe.each(SERVERS)('on Postgres $major', ({ major }) => {
     await ac.stop()
     await sql.query(deed)
     const later = instance({ database: url })
-    const reader = follow(later.log, { from: 'head' })
+    const reader = follow(later.log, { from: 5n })
     await later.start()
     expect((await epochs(sql)).at(-1)).toEqual({ epoch: 2, began_after: '5', reason })
     const last = await emit({ ac: later }, 2)

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { DeadLetter } from '../../dead-letters/index.ts'
-import { AftercommitError } from '../../index.ts'
+import { AftercommitError } from '../../errors.ts'
 import { formatAggregate, formatTime, toFull } from '../event-format.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { printFields, printJson } from '../fields.ts'

@@ -40,5 +40,6 @@ function sayWhatIsLost(one: ShownSubscription, output: Output): void {
   output.talk(
     `Lost with ${id}: its checkpoint at position ${position}, ${plural(deadLetters, 'open dead letter')}, ${plural(parked, 'parked event')}.`,
   )
-  if (owner !== null) output.warn(`It is running in ${owner}. Deploy without it first, or it comes back.`)
+  if (owner !== null)
+    output.warn(`It is running in ${owner}, which makes a new one of it when it restarts. Deploy without it first.`)
 }

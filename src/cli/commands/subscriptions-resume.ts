@@ -19,6 +19,9 @@ async function resume(id: string, { open, options, output }: Invocation<Operator
   const now = await findSubscription(ac, id)
   if (output.json) output.document(toSubscriptionJson(now))
   else if (wasActive) output.data(`${id} is active already; nothing was changed.`)
-  else output.data(`Resumed ${id} at position ${now.position}, ${plural(now.lag, 'position')} behind.`)
+  else {
+    const lag = now.lag === 0n ? '' : `, ${plural(now.lag, 'position')} behind`
+    output.data(`Resumed ${id} at position ${now.position}${lag}.`)
+  }
   return EXIT.ok
 }

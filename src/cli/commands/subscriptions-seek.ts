@@ -27,7 +27,7 @@ export function define(command: Command): void {
     .addHelpText(
       'after',
       `
-Shows how many events will be handled again, or never, and asks. Whoever runs the subscription begins again there. Dead
+Shows how many events will be handled again, or skipped, and asks. Whoever runs the subscription begins again there. Dead
 letters, and what waits behind them, stay as they are.`,
     )
     .action((id: string) => runCommand<Options>(command, (invocation) => seek(id, invocation)))
@@ -70,7 +70,7 @@ function describe(id: string, { from, to, events, direction }: SeekPreview): str
   if (direction === 'nowhere') return `${id} is at position ${to} already; there is nothing to do.`
   const move = `${id} goes ${direction} from position ${from} to ${to}:`
   if (events === 0) return `${move} no event of its own lies between.`
-  return `${move} ${plural(events, 'event')} will ${direction === 'back' ? 'be handled again' : 'never be handled'}.`
+  return `${move} ${plural(events, 'event')} will ${direction === 'back' ? 'be handled again' : 'be skipped'}.`
 }
 
 function toPlace(text: string): StartPoint {
