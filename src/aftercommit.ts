@@ -151,7 +151,7 @@ export interface Aftercommit<D extends EventDefinitions = EventDefinitions> {
   health(): HealthReport
   /** Walks the whole log and looks for events that a subscription can have skipped. */
   verify(options?: { onProgress?: (done: bigint, of: bigint) => void }): Promise<VerifyReport>
-  /** Splits partitions, drops what retention lets go, indexes closed partitions. Runs by itself after `start()`. */
+  /** Splits partitions, drops what retention lets go anywhere, indexes closed partitions. Runs by itself after `start()`. */
   upkeep(): Promise<UpkeepReport>
 }
 
@@ -372,7 +372,11 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     metrics: () => metrics.text(),
     health: () => health.check(),
     verify: async (verifyOptions = {}) => verify(database, await settledPosition(database), verifyOptions.onProgress),
-    upkeep: () => runUpkeep({ database, logger, neededFrom }),
+    async upkeep() {
+      const report = await runUpkeep({ database, logger, neededFrom })
+      await prune()
+      return report
+    },
   }
   return instance
 }

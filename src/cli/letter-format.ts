@@ -31,7 +31,7 @@ export function toLetterRow(letter: DeadLetter): string[] {
 }
 
 /** `Error` says nothing that the message does not. */
-export function formatError({ error }: DeadLetter): string {
+function formatError({ error }: DeadLetter): string {
   const name = error.code ?? (error.name === 'Error' ? undefined : error.name)
   return name === undefined || error.message.startsWith(name) ? error.message : `${name}: ${error.message}`
 }

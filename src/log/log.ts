@@ -9,6 +9,7 @@ import {
   type EventDefinitions,
   type EventOf,
   patternsToSql,
+  Undecodable,
   upcast,
 } from '../events/index.ts'
 import type { Database } from '../postgres/index.ts'
@@ -198,7 +199,7 @@ async function enterEpoch(database: Database, tailer: Tailer, position: bigint):
 
 /** The newest form of the payload; position, id and the rest stay. */
 export function liftEvent(definitions: EventDefinitions | undefined, event: AnyEvent): AnyEvent {
-  if (definitions === undefined) return event
+  if (definitions === undefined || event.payload instanceof Undecodable) return event
   const stored = { id: event.id, type: event.type, payload: event.payload, schemaVersion: event.metadata.schemaVersion }
   const lifted = upcast(definitions, stored)
   if (lifted === stored) return event

@@ -53,7 +53,13 @@ export async function fail(run: RunState, item: Item, error: unknown, lingering?
   if (definition.onFailure === 'stop' && item.source === 'log') return halt(run, item, error)
   if (item.attempts > 1) run.logRepeatedly('warn', `exceeded ${kindOf(error)}`, fields, 'retries exceeded')
   run.logRepeatedly('error', `dead ${kindOf(error)}`, fields, 'dead letter: the event ran out of tries')
+  // Counted before anything is awaited: lanes that fail at the same moment must not all become letters.
+  const counted = item.source === 'log' && !isUnauthorised(error)
+  if (counted) run.streak.push(item.event.id)
+  const nowFailing = counted && !run.failing && run.streak.length >= definition.failingAfter
+  if (nowFailing) run.failing = true
   await bury(run, item, error)
+  if (counted && run.failing) await tellFailing(run, nowFailing)
 }
 
 /**
@@ -70,8 +76,7 @@ export function isOutcomeUnknown(run: RunState, error: unknown): boolean {
 export async function bury(run: RunState, item: Item, error: unknown): Promise<void> {
   const { definition, parts, lanes, progress } = run
   const { database, metrics, storeStacks } = parts
-  const unauthorised = error instanceof AftercommitError && error.code === 'UNAUTHORIZED'
-  const parks = definition.onFailure === 'park' && !unauthorised
+  const parks = definition.onFailure === 'park' && !isUnauthorised(error)
   metrics.buried.inc()
   const record = toErrorRecord(error, { storeStacks })
   if (item.source === 'letter') {
@@ -108,7 +113,6 @@ export async function bury(run: RunState, item: Item, error: unknown): Promise<v
       run,
       lanes.drain(item.key).filter(({ source }) => source === 'log'),
     )
-  if (item.source === 'log' && !unauthorised) await countStreak(run, item)
 }
 
 /** Copies events behind the letter of their key, and passes them. */
@@ -158,16 +162,18 @@ export async function recover(run: RunState): Promise<void> {
   run.nudge()
 }
 
-async function countStreak(run: RunState, item: Item): Promise<void> {
+async function tellFailing(run: RunState, isNew: boolean): Promise<void> {
   const { database, logger } = run.parts
-  const { id, failingAfter } = run.definition
-  run.streak.push(item.event.id)
-  if (run.streak.length < failingAfter || run.failing) return
-  run.failing = true
-  const reason = `${run.streak.length} keys in a row ran out of tries`
+  const { id } = run.definition
   await markStreak(database.control, id, run.streak)
+  if (!isNew) return
+  const reason = `${run.streak.length} keys in a row ran out of tries`
   await saveStatus(database.control, id, 'failing', reason)
   logger.error({ subscription: id }, `subscription is failing: ${reason}; it tries the next event until that succeeds`)
+}
+
+function isUnauthorised(error: unknown): boolean {
+  return error instanceof AftercommitError && error.code === 'UNAUTHORIZED'
 }
 
 /** Not the event's fault: a process with newer code will handle it. */

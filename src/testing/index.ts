@@ -11,6 +11,7 @@ export { type MemoryBus, type MemoryBusOptions, memoryBus, type ParkedKey } from
 export { type MemoryDeadLetters, memoryDeadLetters } from './memory-dead-letters.ts'
 export type { HandlerFailure } from './memory-reader.ts'
 export type { MemoryTransaction } from './memory-transaction.ts'
+export { describeSink, type ReadMessage, type SinkUnderTest } from './sink-contract.ts'
 export { describeSubscriptions, type SubscriptionsUnderTest, type TestFramework } from './subscriptions-contract.ts'
 export {
   type TestDatabase,

@@ -122,6 +122,13 @@ describe('older payloads', () => {
     expect(tailed).toEqual(lifted)
   })
 
+  it('that cannot be read are not lifted into something else', async () => {
+    const { ac, sql } = await openLog({ events: second })
+    await sql.query(`select aftercommit.emit('lamp.lit', null, null, (repeat('[', 2000) || repeat(']', 2000))::jsonb)`)
+    const [event] = await ac.log.read()
+    expect(event?.payload).toBeInstanceOf(Undecodable)
+  })
+
   it('of a version that this process does not know are not guessed at', async () => {
     const { ac, url } = await openLog({ events: second })
     await ac.transaction((tx) => tx.emit('lamp.lit', { payload: { watts: 60 } }))

@@ -33,7 +33,9 @@ describe.each([{ major: 18 }, { major: 14 }] as const)('a projection, on Postgre
       id: 'projection:lamps',
       key: (event) => event.aggregateId ?? '',
       apply: (state: Record<string, unknown> | null, event) =>
-        event.type === 'lamp.removed' ? null : { ...state, [event.id]: { exact, text: 'ü "quoted" \\u0041', none: null } },
+        event.type === 'lamp.removed'
+          ? null
+          : { ...state, [event.id]: { exact, text: 'ü "quoted" \\u0041', none: null } },
     })
     await emit('a', { key: `k'"\\1` })
     await emit('b', { key: 'other' })
@@ -62,7 +64,10 @@ describe.each([{ major: 18 }, { major: 14 }] as const)('a projection, on Postgre
 describe('a projection', () => {
   it('knows the events it is declared for', async () => {
     const { url, sql } = await openSubscriptions()
-    const events = defineEvents({ 'order.paid': anything<{ amount: number }>(), 'order.closed': anything<{ why: string }>() })
+    const events = defineEvents({
+      'order.paid': anything<{ amount: number }>(),
+      'order.closed': anything<{ why: string }>(),
+    })
     const ac = instance({ events, database: url })
     const totals = ac.project({
       id: 'totals',

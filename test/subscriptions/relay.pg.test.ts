@@ -32,7 +32,10 @@ describe.each([{ major: 18 }, { major: 14 }] as const)('a relay, on Postgres $ma
         where o.relay = 'bus' and o.published_at is not null order by e.position`,
     )
     expect(rows.map(({ event_id }) => event_id)).toEqual(idsOf(sink))
-    expect(JSON.parse(sink.messages[0]!.cloudEvent)).toMatchObject({ source: 'urn:aftercommit:aftercommit', id: 'event-1' })
+    expect(JSON.parse(sink.messages[0]!.cloudEvent)).toMatchObject({
+      source: 'urn:aftercommit:aftercommit',
+      id: 'event-1',
+    })
   })
 
   it('shows as published only what its filter lets through, and as pending only what it has not published', async () => {
@@ -178,7 +181,9 @@ describe('a sink that is unavailable', () => {
     await sql.query(`update aftercommit.subscription_partitions set owner = null, lease_until = null`)
     await thief.drain()
     expect(idsOf(sink)).toEqual(['a', 'b'])
-    await eventually(async () => (await sql.query('select from aftercommit.subscription_partitions where term > 1')).rowCount)
+    await eventually(
+      async () => (await sql.query('select from aftercommit.subscription_partitions where term > 1')).rowCount,
+    )
     expect(idsOf(away)).toEqual([])
   })
 
@@ -217,7 +222,10 @@ describe('a message that the sink refuses', () => {
     expect(new Set(alone).size).toBe(alone.length)
     expect(sink.calls.length - alone.length).toBe(4)
     const [letter] = await ac.deadLetters.list({ owner: 'bus' })
-    expect(letter).toMatchObject({ event: { id: 'event-33' }, error: { message: 'sink "memory" was told to refuse a message' } })
+    expect(letter).toMatchObject({
+      event: { id: 'event-33' },
+      error: { message: 'sink "memory" was told to refuse a message' },
+    })
 
     refuses = false
     await ac.deadLetters.redrive({ owner: 'bus' })
@@ -269,7 +277,9 @@ describe('one batch on demand', () => {
     const { ac, another, emitMany } = await openSubscriptions()
     const sink = memorySink()
     await emitMany(50)
-    const relays: RelayHandle[] = [ac, another(), another()].map((process) => process.relay({ id: 'bus', to: sink, batchSize: 10 }))
+    const relays: RelayHandle[] = [ac, another(), another()].map((process) =>
+      process.relay({ id: 'bus', to: sink, batchSize: 10 }),
+    )
     while (sink.messages.length < 50) await Promise.all(relays.map((relay) => relay.pollOnce()))
     expect(idsOf(sink)).toEqual(numbered(50))
   })
@@ -313,10 +323,17 @@ describe('what is remembered of a relay', () => {
     await ac.drain()
     const batches = async () => (await sql.query('select from aftercommit.relay_batches')).rowCount
     expect(await batches()).toBe(3)
-    await sql.query(`update aftercommit.relay_batches set published_at = published_at - interval '9 days' where first_position = 1`)
+    await sql.query(
+      `update aftercommit.relay_batches set published_at = published_at - interval '9 days' where first_position = 1`,
+    )
     expect(await relay.prune(new Date(Date.now() - 10 * 86_400_000))).toBe(0)
     expect(await relay.prune(new Date(Date.now() - 8 * 86_400_000))).toBe(1)
     expect(await batches()).toBe(2)
+    await sql.query(
+      `update aftercommit.relay_batches set published_at = published_at - interval '8 days' where first_position = 11`,
+    )
+    await ac.upkeep()
+    expect(await batches()).toBe(1)
     await relay.remove()
     expect(await batches()).toBe(0)
   })

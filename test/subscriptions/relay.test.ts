@@ -12,7 +12,8 @@ const policy = parseRetry({ maxAttempts: 3, initialDelay: '1s', maxDelay: '60s' 
 const middle = () => 0.5
 
 describe('a call that failed', () => {
-  const decide = (error: unknown, tries: number, outages = 0) => decidePublish(error, { tries, outages }, policy, middle)
+  const decide = (error: unknown, tries: number, outages = 0) =>
+    decidePublish(error, { tries, outages }, policy, middle)
 
   it('is repeated by the policy, then its messages go one by one', () => {
     expect(decide(new Error('no'), 0)).toEqual({ kind: 'wait', delayMs: 1_000, counts: true })
@@ -67,11 +68,21 @@ describe('messages one by one', () => {
       stops: false,
       ...options,
     })
-    return { outcome, sent, refused: [...known.refused.keys()].map(Number), accepted: [...known.accepted].map(Number).sort() }
+    return {
+      outcome,
+      sent,
+      refused: [...known.refused.keys()].map(Number),
+      accepted: [...known.accepted].map(Number).sort(),
+    }
   }
 
   it('hold the one responsible that fails while another key passes, and keep later ones of its key back', async () => {
-    expect(await play('abcba', [2])).toEqual({ outcome: 'refused', sent: [1, 2, 3, 5], refused: [2], accepted: [1, 3, 5] })
+    expect(await play('abcba', [2])).toEqual({
+      outcome: 'refused',
+      sent: [1, 2, 3, 5],
+      refused: [2],
+      accepted: [1, 3, 5],
+    })
   })
 
   it('are all accepted when the batch as a whole was the matter', async () => {
@@ -90,7 +101,12 @@ describe('messages one by one', () => {
   })
 
   it('let nothing pass the first that fails when the relay stops there', async () => {
-    expect(await play('abc', [2], { stops: true })).toEqual({ outcome: 'refused', sent: [1, 2], refused: [2], accepted: [1] })
+    expect(await play('abc', [2], { stops: true })).toEqual({
+      outcome: 'refused',
+      sent: [1, 2],
+      refused: [2],
+      accepted: [1],
+    })
   })
 
   it('need no second opinion on a message that is given up', async () => {
@@ -107,7 +123,12 @@ describe('a message', () => {
     const message = toMessage(event, 'a key', 'urn:shop')
     expect(message).toMatchObject({ id: 'e-1', type: 'order.placed', key: 'a key', position: 1n })
     expect(message.cloudEvent).toContain('"data":{"n":12345678901234567890}')
-    expect(JSON.parse(message.cloudEvent)).toMatchObject({ specversion: '1.0', id: 'e-1', source: 'urn:shop', tenant: 'acme' })
+    expect(JSON.parse(message.cloudEvent)).toMatchObject({
+      specversion: '1.0',
+      id: 'e-1',
+      source: 'urn:shop',
+      tenant: 'acme',
+    })
     expect(message.headers).toEqual({
       'content-type': 'application/cloudevents+json; charset=utf-8',
       traceparent,

@@ -14,7 +14,10 @@ ac.relay({
     features: { ordered: true, persistent: true, deduplicating: false },
     async publish(messages) {
       const rows = JSON.stringify(messages.map((message) => ({ id: message.id, key: message.key })))
-      await bus.query(`insert into published (id, key) select * from jsonb_to_recordset($1::jsonb) as (id text, key text)`, [rows])
+      await bus.query(
+        `insert into published (id, key) select * from jsonb_to_recordset($1::jsonb) as (id text, key text)`,
+        [rows],
+      )
       for (const message of messages) console.log(`published ${message.id}`)
       if (messages.some((message) => message.id === last)) await new Promise(() => setInterval(() => {}, 60_000))
     },
