@@ -2,11 +2,22 @@
 export {
   type Aftercommit,
   createAftercommit,
+  type DrainResult,
   type Emit,
   type EmitOf,
   type EmittingTransaction,
   type MigrateRequest,
+  type StartOptions,
 } from './aftercommit.ts'
+export type {
+  DeadLetter,
+  DeadLetters,
+  ErrorRecord,
+  LetterAction,
+  LetterFilter,
+  LetterKind,
+  LetterStatus,
+} from './dead-letters/index.ts'
 export { AftercommitError, ERROR_CODES, type ErrorCode } from './errors.ts'
 export {
   AftercommitEvent,
@@ -16,6 +27,7 @@ export {
   changedFrom,
   changedTo,
   defineEvents,
+  EventDefinitionError,
   type EventDefinitions,
   type EventKind,
   type EventMetadata,
@@ -26,12 +38,14 @@ export {
   fieldChanged,
   fromCloudEvent,
   InvalidPayloadError,
+  JsonError,
   type MetadataInput,
   type Payload,
   type PayloadInput,
   parseJson,
   payloadAs,
   SchemaVersionTooNewError,
+  type StandardSchema,
   stringifyJson,
   toCloudEvent,
   toWire,
@@ -57,7 +71,7 @@ export {
   type UpkeepReport,
   VersionConflictError,
 } from './log/index.ts'
-export type { AftercommitOptions } from './options.ts'
+export type { AftercommitOptions, DeadLetterOptions, LogOptions } from './options.ts'
 export {
   type Finding,
   type FindingLevel,
@@ -69,6 +83,7 @@ export {
 export type { ProjectionHandle, ProjectionOptions, ProjectionState, Projections } from './projections/index.ts'
 export {
   type Clock,
+  consoleLogger,
   type HealthReport,
   type Logger,
   openTelemetry,
@@ -95,5 +110,6 @@ export {
   type SubscriptionOptions,
   type SubscriptionState,
   type Subscriptions,
+  type VerifyReport,
 } from './subscriptions/index.ts'
 export { VERSION } from './version.ts'

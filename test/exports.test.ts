@@ -11,16 +11,29 @@ const surface: Record<string, string[]> = {
   './aftercommit.ts': [
     'createAftercommit',
     'type Aftercommit',
+    'type DrainResult',
     'type Emit',
     'type EmitOf',
     'type EmittingTransaction',
     'type MigrateRequest',
+    'type StartOptions',
+  ],
+  './dead-letters/index.ts': [
+    'type DeadLetter',
+    'type DeadLetters',
+    'type ErrorRecord',
+    'type LetterAction',
+    'type LetterFilter',
+    'type LetterKind',
+    'type LetterStatus',
   ],
   './errors.ts': ['AftercommitError', 'ERROR_CODES', 'type ErrorCode'],
   './events/index.ts': [
     'AftercommitEvent',
+    'EventDefinitionError',
     'ExactNumber',
     'InvalidPayloadError',
+    'JsonError',
     'SchemaVersionTooNewError',
     'Undecodable',
     'UnknownEventError',
@@ -47,6 +60,7 @@ const surface: Record<string, string[]> = {
     'type MetadataInput',
     'type Payload',
     'type PayloadInput',
+    'type StandardSchema',
   ],
   './log/index.ts': [
     'VersionConflictError',
@@ -66,7 +80,7 @@ const surface: Record<string, string[]> = {
     'type UnblockTarget',
     'type UpkeepReport',
   ],
-  './options.ts': ['type AftercommitOptions'],
+  './options.ts': ['type AftercommitOptions', 'type DeadLetterOptions', 'type LogOptions'],
   './postgres/index.ts': [
     'OutcomeUnknownError',
     'type Finding',
@@ -82,6 +96,7 @@ const surface: Record<string, string[]> = {
     'type Projections',
   ],
   './runtime/index.ts': [
+    'consoleLogger',
     'openTelemetry',
     'runWithCause',
     'type Clock',
@@ -109,6 +124,7 @@ const surface: Record<string, string[]> = {
     'type SubscriptionOptions',
     'type SubscriptionState',
     'type Subscriptions',
+    'type VerifyReport',
   ],
   './version.ts': ['VERSION'],
 }

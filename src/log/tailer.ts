@@ -330,8 +330,9 @@ export class Tailer implements Service {
   async #beat(): Promise<void> {
     const { database, clock, info } = this.#options
     const armed = this.#rhythm.state !== 'polling'
-    const beat = await beatHeart(database.control, info.process, armed, this.#options.holdsLock())
+    // Before the statement: whoever asks for another one meanwhile gets it.
     this.#dueHeartbeat = clock.monotonic() + HEARTBEAT_MS
+    const beat = await beatHeart(database.control, info.process, armed, this.#options.holdsLock())
     this.#renewedAt = clock.monotonic()
     this.#wake = beat.wake
     if (beat.queueUsage >= 0.5 && !this.#queueFull) {

@@ -83,6 +83,12 @@ export function createHandle(id: string, { database, nudge, stopHere }: HandlePa
     const { position, on, tenant } = await state()
     const head = await settledPosition(database)
     const target = await findPosition(database, to, head)
+    if (target > head) {
+      throw new AftercommitError(
+        'BAD_OPTION',
+        `Position ${target} is beyond the end of the log, which is final up to ${head}, so "${id}" was not moved: events that come later would be skipped.`,
+      )
+    }
     const [low, high] = target < position ? [target, position] : [position, target]
     const type = on.includes('*') || on.includes('**') ? null : patternsToSql(on)
     const events = await countBetween(database, low, high, { type, tenant })

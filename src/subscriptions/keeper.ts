@@ -181,8 +181,12 @@ export class Keeper implements Service {
     const others = wanted.filter(({ definition }) => !this.#forced.has(definition.id))
     const sentAt = clock.monotonic()
     const leases = [
-      ...(others.length > 0 ? await takeLeases(database.control, process, others.map(toWanted), gone) : []),
-      ...(forced.length > 0 ? await takeLeases(database.control, process, forced.map(toWanted), gone, true) : []),
+      ...(others.length > 0
+        ? await takeLeases(database.control, process, others.map(toWanted), gone, { force: false, locked: lock.holds })
+        : []),
+      ...(forced.length > 0
+        ? await takeLeases(database.control, process, forced.map(toWanted), gone, { force: true, locked: lock.holds })
+        : []),
     ]
     if (this.#running.size === 0) {
       this.#renewedAt = sentAt

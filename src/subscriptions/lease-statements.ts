@@ -26,16 +26,21 @@ export interface Wanted {
   readonly generation: bigint
 }
 
-/** Takes whatever of these is free, or was left by an owner whose lease ran out or who is known to be gone. */
+/**
+ * Takes whatever of these is free, or was left by an owner whose lease ran out or who is known to be gone. Says in the same
+ * statement whether we hold our lock, so that no lease belongs to a process of which others do not know how to tell.
+ */
 export async function takeLeases(
   db: Queryable,
   process: string,
   wanted: readonly Wanted[],
   gone: readonly string[],
-  force = false,
+  { force, locked }: { force: boolean; locked: boolean },
 ): Promise<Lease[]> {
   const { rows } = await db.query<Record<string, string | boolean | null>>(
-    `with wanted as (
+    `with me as (
+       update ${db.schema}.processes set locked = $5::boolean where process = $1::text and locked <> $5::boolean),
+     wanted as (
        select w ->> 'id' as id, (w ->> 'generation')::bigint as generation from jsonb_array_elements(($2::text)::jsonb) w),
      free as (
        select p.id, p.partition, p.clean, p.epoch, s.status, s.reason
@@ -60,6 +65,7 @@ export async function takeLeases(
       JSON.stringify(wanted.map(({ id, generation }) => ({ id, generation: String(generation) }))),
       JSON.stringify(gone),
       force,
+      locked,
     ],
   )
   return rows.map((row) => ({

@@ -33,7 +33,7 @@ export async function publishOnce(definition: Definition, parts: OnceParts): Pro
   return database.transaction(async (tx) => {
     const wanted = { id: definition.id, generation }
     // A name of its own: under the name of the process it would take the lease from a run of this very process.
-    const [lease] = await takeLeases(tx, `${parts.process}:once`, [wanted], [])
+    const [lease] = await takeLeases(tx, `${parts.process}:once`, [wanted], [], { force: false, locked: false })
     if (lease === undefined) return 0
     if (lease.keptFrom > lease.position + 1n) throw historyLost(definition.id)
     const progress = new Progress(lease.position, lease.done)

@@ -16,7 +16,7 @@ export interface VerifyReport {
   /** Events written below a published frontier; at most 1,000 are listed. */
   readonly late: readonly LateEvent[]
   readonly subscriptions: readonly SubscriptionVerdict[]
-  /** Nothing was skipped by anybody. */
+  /** No event was written below a published frontier, so nothing can have been skipped. */
   readonly ok: boolean
 }
 

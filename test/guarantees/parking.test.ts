@@ -181,7 +181,7 @@ describe('a process that is killed', () => {
     for (const on of ['event-1', 'event-50', 'event-90']) {
       const dies = { on, how: 'kill', when: 'end', times: 1 } as const
       const worker = await startWorker(ledger, { instance, subscriptions: [{ id: 'sub', retry, behaviour: { dies } }] })
-      await worker.exited; console.log(new Date().toISOString(), worker.lines.filter(l=>!l.startsWith('debug p')&&!l.startsWith('debug h')).join('\n'))
+      await worker.exited
     }
     await startWorker(ledger, { instance, subscriptions: [{ id: 'sub', retry }] })
     await ledger.reaches(120)
