@@ -1,4 +1,4 @@
--- why: partitions that are split ahead of the head, the published frontier, epochs and their detection.
+-- why: partitions that are split ahead of the head, the published frontier, the identity of a history.
 -- locks: none that anybody waits for; every object here is new, and the row of log_state is written by nobody yet.
 -- older: keep
 
@@ -72,72 +72,5 @@ language sql stable set search_path = pg_catalog, pg_temp as $aftercommit$
 $aftercommit$;
 
 update :schema.log_state set identity = :schema.log_identity();
-
--- Looks whether history can have forked since the last look, and begins a new epoch if so; o_began says why. o_problem is
--- set when the log cannot be read safely at all. The order of the reads matters: the state first, the sequence last, so
--- that appends and readers at work in between only move the later values up. A suspicion is looked at again under the
--- row lock, which also decides between processes that notice together.
-create function :schema.check_log(out o_epoch integer, out o_frontier bigint, out o_head bigint, out o_began text, out o_problem text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $aftercommit$
-declare
-  v_state record;
-  v_identity text := :schema.log_identity();
-  v_sequence bigint;
-  v_cache bigint;
-  v_gone boolean;
-  v_witness bigint;
-  v_locked boolean := false;
-begin
-  select seqcache into v_cache from pg_sequence where seqrelid = :positions_literal::regclass;
-  if v_cache <> 1 then
-    o_problem := format('The sequence %s has CACHE %s: sessions hand out old numbers late, so events could be skipped. Run: alter sequence %s cache 1',
-      :positions_literal, v_cache, :positions_literal);
-  elsif pg_is_in_recovery() then
-    o_problem := 'This server is a standby: its locks do not show who is appending on the primary.';
-  end if;
-
-  loop
-    select * into v_state from :schema.log_state;
-    v_gone := v_state.witness >= v_state.kept_from and v_state.witness > 0
-      and not exists (select from :schema.events where position = v_state.witness);
-    select coalesce(max(position), 0) into o_head from :schema.events;
-    select case when is_called then last_value else last_value - 1 end into v_sequence from :schema.positions;
-
-    o_began := case
-      when v_state.identity <> v_identity then 'the database was restored, promoted or moved'
-      when v_gone then 'events were removed'
-      when v_sequence < greatest(o_head, v_state.frontier) then 'the sequence was set back'
-    end;
-    exit when o_began is null or v_locked or pg_is_in_recovery();
-    perform from :schema.log_state for update;
-    v_locked := true;
-  end loop;
-
-  if o_began is not null and v_locked then
-    if v_gone and v_sequence < v_state.frontier then
-      -- Numbered anew from the start: what is there now belongs to the new epoch, whatever readers saw before.
-      v_state.frontier := 0;
-      o_head := 0;
-    elsif v_sequence < greatest(o_head, v_state.frontier) then
-      perform setval(:positions_literal, greatest(o_head, v_state.frontier));
-    end if;
-    update :schema.log_state
-       set epoch = epoch + 1, identity = v_identity, witness = 0, frontier = v_state.frontier
-    returning * into v_state;
-    insert into :schema.epochs (epoch, began_after, reason)
-    values (v_state.epoch, greatest(o_head, v_state.frontier), o_began)
-    on conflict (epoch) do nothing;
-  else
-    o_began := null;
-    -- There is no witness yet, or retention has passed it: the newest event that is final takes its place.
-    if v_state.witness < greatest(v_state.kept_from, 1) and not pg_is_in_recovery() then
-      select max(position) into v_witness from :schema.events where position <= v_state.frontier;
-      update :schema.log_state set witness = v_witness where epoch = v_state.epoch and witness < v_witness;
-    end if;
-  end if;
-  o_epoch := v_state.epoch;
-  o_frontier := v_state.frontier;
-end
-$aftercommit$;
 
 revoke all on all functions in schema :schema from public;

@@ -52,7 +52,15 @@ import {
   type ProjectionOptions,
   type Projections,
 } from './projections/index.ts'
-import { createGroup, createHealth, createRegistry, type Duration, type HealthReport, toMs } from './runtime/index.ts'
+import {
+  abortable,
+  createGroup,
+  createHealth,
+  createRegistry,
+  type Duration,
+  type HealthReport,
+  toMs,
+} from './runtime/index.ts'
 import {
   createProcessed,
   createRelays,
@@ -202,8 +210,9 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     tell: tellsDetails ? (fields: Record<string, unknown>) => database.logger.debug(fields, 'emitted') : undefined,
   }
   const stopping = new AbortController()
+  const starts = new Set<Promise<void>>()
   let usable: Promise<void> | undefined
-  let state: 'idle' | 'started' | 'stopped' = 'idle'
+  let stopped = false
 
   async function emitThrough(db: Queryable, first: unknown, event: unknown): Promise<unknown> {
     const many = Array.isArray(first)
@@ -268,13 +277,14 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
   }
 
   async function follow(): Promise<void> {
-    if (state === 'stopped') {
+    if (stopped) {
       throw new AftercommitError('STOPPED', 'This instance was stopped, so it was not started again. Create a new one.')
     }
     await untilReachable()
     await ensureUsable()
-    state = 'started'
+    stopping.signal.throwIfAborted()
     await following.service.start()
+    await abortable(following.tailer.started, stopping.signal)
   }
 
   /** A process may be started before its database: it waits, and says that it is not ready. */
@@ -285,13 +295,21 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     health.forget('database')
   }
 
-  async function start({ only }: StartOptions = {}): Promise<void> {
+  async function run({ only }: StartOptions): Promise<void> {
     await follow()
-    await following.tailer.started
     if (only) subscriptions.only(only)
     await background.start()
+    stopping.signal.throwIfAborted()
     await subscriptions.service.start()
   }
+
+  /** `stop()` waits for it: nothing is started behind its back. */
+  function underway(starting: Promise<void>): Promise<void> {
+    starts.add(starting)
+    return starting.finally(() => starts.delete(starting))
+  }
+
+  const start = (startOptions: StartOptions = {}) => underway(run(startOptions))
 
   /** A relay whose sink is away may be in the middle of a long pause. */
   async function stopSubscriptions(): Promise<void> {
@@ -317,10 +335,7 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     definitions,
     tailer: following.tailer,
     wake: async () => (await readLogSettings(database)).wake,
-    async ensureTailer() {
-      await follow()
-      await following.tailer.started
-    },
+    ensureTailer: () => underway(follow()),
   })
 
   const instance: Aftercommit<D> = {
@@ -360,9 +375,10 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     drain,
     start,
     async stop() {
-      if (state === 'stopped') return
-      state = 'stopped'
+      if (stopped) return
+      stopped = true
       stopping.abort(new AftercommitError('STOPPED', 'aftercommit was stopped before its database could be reached.'))
+      await Promise.allSettled(starts)
       await stopSubscriptions()
       await relays.close()
       await following.service.stop()

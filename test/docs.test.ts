@@ -133,7 +133,11 @@ function typeCheck(all: Block[]): string[] {
   for (const { page, line, code } of all) {
     writeFileSync(`${folder}${page.replaceAll('/', '~')}.${line}.mts`, '\n'.repeat(line) + code)
   }
-  const paths = { aftercommit: [`${root}src/index.ts`], 'aftercommit-embedded': [`${root}embedded/src/index.ts`] }
+  const paths = {
+    aftercommit: [`${root}src/index.ts`],
+    'aftercommit/testing': [`${root}src/testing/index.ts`],
+    'aftercommit-embedded': [`${root}embedded/src/index.ts`],
+  }
   const compilerOptions = { noEmit: true, allowImportingTsExtensions: true, moduleDetection: 'force', paths }
   writeFileSync(
     `${folder}tsconfig.json`,

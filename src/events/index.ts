@@ -33,6 +33,7 @@ export {
 export { baseName, checkEventName, type EventKind, isEventName, kindOf, UnknownEventError } from './event-name.ts'
 export type { EventName, EventOf, Payload, PayloadInput } from './event-types.ts'
 export { ExactNumber } from './exact-number.ts'
+export { freezeDeep } from './freeze.ts'
 export { checkAggregate, checkEventId, checkTenant, newEventId } from './identifiers.ts'
 export { JsonError, type JsonErrorCode } from './json-error.ts'
 export { parseJson } from './json-parse.ts'

@@ -3,7 +3,7 @@
  * double can hold are seen before they are rounded; times as milliseconds, which is three times cheaper than parsing
  * the text of a timestamp.
  */
-import { AftercommitEvent, metadataFromStored, parseJson, Undecodable } from '../events/index.ts'
+import { AftercommitEvent, freezeDeep, metadataFromStored, parseJson, Undecodable } from '../events/index.ts'
 
 // Not `as position`: ORDER BY prefers the name of an output column, and would sort positions as text.
 export const eventColumns = `position::text as pos, id, type, aggregate_type, aggregate_id, version::text as version, tenant,
@@ -57,7 +57,7 @@ export function rowSize(row: EventRow): number {
 function readJson(text: string | null): unknown {
   if (text === null) return null
   try {
-    return parseJson(text)
+    return freezeDeep(parseJson(text))
   } catch (error) {
     return new Undecodable(error instanceof Error ? error.message : 'The JSON text cannot be read.')
   }

@@ -111,6 +111,8 @@ export class Tailer implements Service {
   #unseeing = new Set<string>()
   #dueHeartbeat = 0
   #dueCheck = 0
+  /** Connections there had been when history was last looked at. */
+  #connections = -1
   #duePublish = 0
   #renewedAt = 0
   #rungSinceRead = false
@@ -278,6 +280,11 @@ export class Tailer implements Service {
     } else {
       rows = await readRows(database.control, this.#at, this.#pageSize)
     }
+    // A new connection may lead to another server, with another history: what it said does not count yet.
+    if (database.control.stats().made !== this.#connections) {
+      this.#dueCheck = 0
+      return { more: false }
+    }
     const taken = this.#take(rows)
     if (taken > 0 && unasked && !this.#rungSinceRead) this.#foundByFallback++
     const undelivered = rows.length - taken
@@ -317,6 +324,7 @@ export class Tailer implements Service {
 
   async #housekeeping(context: LoopContext): Promise<void> {
     const now = this.#options.clock.monotonic()
+    if (now >= this.#dueCheck) await this.#check(context)
     if (this.#at > this.#published && now >= this.#duePublish) {
       this.#duePublish = now + PUBLISH_MS
       await this.#publish()
@@ -324,7 +332,6 @@ export class Tailer implements Service {
     // A process that was paused for longer than its mark counts is no longer armed.
     if (this.#rhythm.state !== 'polling' && now - this.#renewedAt > (MARK_SECONDS - 5) * 1_000) this.bellWasLost()
     if (now >= this.#dueHeartbeat) await this.#beat()
-    if (now >= this.#dueCheck) await this.#check(context)
   }
 
   async #beat(): Promise<void> {
@@ -350,7 +357,10 @@ export class Tailer implements Service {
   async #check(context: LoopContext): Promise<void> {
     const { database, clock, logger, health } = this.#options
     for (;;) {
+      const connections = database.control.stats().made
       const check = await checkLog(database.control)
+      // The look itself may have made one; then it is looked at once more.
+      this.#connections = connections
       this.#dueCheck = clock.monotonic() + CHECK_MS
       if (check.epoch !== this.#epoch) await this.#enterEpoch(check.epoch, check.frontier, check.began)
       if (check.problem === null) break

@@ -34,6 +34,8 @@ export interface PoolStats {
   open: number
   idle: number
   waiting: number
+  /** Connections made so far. A new one may lead to another server. */
+  made: number
 }
 
 export interface PoolOptions {
@@ -50,6 +52,7 @@ export function createPool({ role, size, schema, settings, logger, clock }: Pool
   let opened: PgPool | undefined
   let opening: Promise<PgPool> | undefined
   let target = ''
+  let made = 0
   let closing: Promise<void> | undefined
 
   async function open(): Promise<PgPool> {
@@ -61,6 +64,7 @@ export function createPool({ role, size, schema, settings, logger, clock }: Pool
     // pool's own, so each gets one for life.
     pool.on('error', (error) => logger.debug({ role, err: error }, 'lost an idle database connection'))
     pool.on('connect', (client) => {
+      made++
       clients.add(client)
       client.on('error', (error) => logger.debug({ role, err: error }, 'lost a database connection'))
     })
@@ -138,6 +142,7 @@ export function createPool({ role, size, schema, settings, logger, clock }: Pool
       open: opened?.totalCount ?? 0,
       idle: opened?.idleCount ?? 0,
       waiting: opened?.waitingCount ?? 0,
+      made,
     }),
     close(timeoutMs = 5_000) {
       closing ??= close(timeoutMs)

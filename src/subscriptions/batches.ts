@@ -1,8 +1,8 @@
 /** Events in batches. A failing batch is halved until the event that fails is alone; from there on it is like any other. */
 import { SchemaVersionTooNewError } from '../events/index.ts'
-import { callBatch } from './calls.ts'
+import { type Call, callBatch } from './calls.ts'
 import type { Item } from './lanes.ts'
-import { isOutcomeUnknown, needNewerCode, park, recover } from './outcomes.ts'
+import { isOutcomeUnknown, needNewerCode, park, recover, untilEnded } from './outcomes.ts'
 import type { RunState } from './run-state.ts'
 
 /** `runAlone` starts one event by itself. Answers what was not begun because everything must wait for an earlier event. */
@@ -20,9 +20,12 @@ export async function runBatch(
     }
     return []
   }
+  let call: Call | undefined
   try {
-    await callBatch(run, free).result
+    call = callBatch(run, free)
+    await call.result
   } catch (error) {
+    if (call) await untilEnded(run, call.lingering)
     if (run.lost || isOutcomeUnknown(run, error)) return free
     if (error instanceof SchemaVersionTooNewError) {
       await needNewerCode(run, error)

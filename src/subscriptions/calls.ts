@@ -3,6 +3,7 @@ import { AftercommitError } from '../errors.ts'
 import { Undecodable } from '../events/index.ts'
 import { type AnyEvent, liftEvent } from '../log/index.ts'
 import type { Queryable, Transaction } from '../postgres/index.ts'
+import { assertAuthorized } from './authorize.ts'
 import { CallContext, causedBy, withinTime } from './handler-call.ts'
 import type { Item } from './lanes.ts'
 import type { RunState } from './run-state.ts'
@@ -65,16 +66,8 @@ function handle({ definition }: RunState, events: readonly AnyEvent[], context: 
 }
 
 async function callAuthorized(run: RunState, events: readonly AnyEvent[], context: CallContext): Promise<unknown> {
-  await authorize(run, events)
+  await assertAuthorized(run.definition, events)
   return handle(run, events, context)
-}
-
-async function authorize({ definition }: RunState, events: readonly AnyEvent[]): Promise<void> {
-  if (!definition.authorize) return
-  for (const event of events) {
-    if (await definition.authorize(event, { subscription: definition.id })) continue
-    throw new AftercommitError('UNAUTHORIZED', `Event "${event.id}" is not authorised for "${definition.id}".`)
-  }
 }
 
 function watch(run: RunState, called: PromiseLike<unknown>, context: CallContext): Call {
@@ -94,12 +87,15 @@ function inTransaction(
 ): Call {
   const { database, wrapTransaction } = run.parts
   const tooLate = new AbortController()
+  let handled: Promise<unknown> = Promise.resolve()
   const work = async (tx: Transaction) => {
     const context = new CallContext(run.definition.id, events[0]!, attempt, redriven, wrapTransaction(tx))
-    await authorize(run, events)
     const told = tellCause(tx, events[0]!)
-    const { result } = watch(run, Promise.resolve(handle(run, events, context)), context)
-    await result.catch((error) => {
+    // Awaited below; a connection that dies before that must not end the process.
+    told.catch(() => {})
+    const call = watch(run, callAuthorized(run, events, context), context)
+    handled = call.lingering
+    await call.result.catch((error) => {
       if ((error as { code?: string }).code === 'TIMED_OUT' || run.lost) tooLate.abort(error)
       throw error
     })
@@ -107,7 +103,8 @@ function inTransaction(
     await settle(tx)
   }
   const result = run.exclusively(() => database.transaction(work, { signal: tooLate.signal }))
-  return { result, lingering: result.catch(() => {}) }
+  // The transaction ends when time is up; the handler may go on.
+  return { result, lingering: result.catch(() => {}).then(() => handled) }
 }
 
 async function moveCheckpoint(run: RunState, tx: Transaction, events: readonly AnyEvent[]): Promise<void> {

@@ -6,7 +6,9 @@ import { GiveUp, RetryAfter } from './words.ts'
 
 export type Verdict =
   /** `counts`: it was a try of the handler, not a fault of the database between us. */
-  { readonly kind: 'retry'; readonly delayMs: number; readonly counts: boolean } | { readonly kind: 'dead' }
+  | { readonly kind: 'retry'; readonly delayMs: number; readonly counts: boolean }
+  /** `hopeless`: no number of tries would have helped. */
+  | { readonly kind: 'dead'; readonly hopeless: boolean }
 
 export interface FailedTry {
   readonly error: unknown
@@ -20,10 +22,10 @@ export interface FailedTry {
 
 export function decideFailure(failed: FailedTry, policy: RetryPolicy, random: () => number = Math.random): Verdict {
   const { error, attempt, faults } = failed
-  if (error instanceof GiveUp || isHopeless(error)) return { kind: 'dead' }
+  if (error instanceof GiveUp || isHopeless(error)) return { kind: 'dead', hopeless: true }
   if (isDatabaseFault(failed))
     return { kind: 'retry', delayMs: backoffDelay(faults + 1, FAULT_BACKOFF, random), counts: false }
-  if (attempt >= policy.maxAttempts) return { kind: 'dead' }
+  if (attempt >= policy.maxAttempts) return { kind: 'dead', hopeless: false }
   const delayMs =
     error instanceof RetryAfter ? Math.min(error.delayMs, LONGEST_WAIT_MS) : backoffDelay(attempt, policy, random)
   return { kind: 'retry', delayMs, counts: true }

@@ -22,14 +22,14 @@ export interface SubscriptionState {
   readonly tenant: string | null
 }
 
-/** The lag counts positions up to the frontier, which is exact but for holes and what the filter skips. */
+/** The lag counts positions up to the head, which is exact but for holes and what the filter skips. */
 export async function selectStates(db: Queryable, id?: string): Promise<SubscriptionState[]> {
   const { rows } = await db.query<Record<string, string | number | boolean | null>>(
     `select s.id, s.kind, case when s.paused then 'paused' else s.status end as status, s.reason, p.position::text as pos,
-            greatest(l.frontier - p.position, 0)::text as lag,
+            greatest((select max(h.position) from ${db.schema}.events h) - p.position, 0)::text as lag,
             coalesce(extract(epoch from clock_timestamp() - (
               select e.recorded_at from ${db.schema}.events e
-               where e.position > p.position and e.position <= l.frontier order by e.position limit 1)), 0)::float8 as age,
+               where e.position > p.position order by e.position limit 1)), 0)::float8 as age,
             case when p.lease_until > clock_timestamp() then p.owner end as owner, p.term::text as term, p.last_event_id as event,
             (extract(epoch from p.updated_at) * 1000)::float8 as updated, s.definition::text as definition,
             (select count(*)::integer from ${db.schema}.letters d
@@ -39,7 +39,6 @@ export async function selectStates(db: Queryable, id?: string): Promise<Subscrip
               where d.kind = 'subscription' and d.owner = s.id and d.parks) as keys
        from ${db.schema}.subscriptions s
        join ${db.schema}.subscription_partitions p on p.id = s.id
-      cross join ${db.schema}.log_state l
       where $1::text is null or s.id = $1::text
       order by s.id`,
     [id ?? null],
@@ -98,7 +97,7 @@ export async function seekTo(db: Queryable, id: string, position: bigint): Promi
        update ${db.schema}.subscriptions set status = 'active', reason = null, updated_at = clock_timestamp() where id = $1::text)
      update ${db.schema}.subscription_partitions
         set position = ($2::text)::bigint, done = '{}', term = term + 1, owner = null, lease_until = null, clean = true,
-            trying = null, tries = 0, updated_at = clock_timestamp()
+            trying = null, tries = 0, updated_at = clock_timestamp(), epoch = (select epoch from ${db.schema}.log_state)
       where id = $1::text`,
     [id, position.toString()],
   )

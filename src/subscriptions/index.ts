@@ -6,9 +6,12 @@
  * Start with definition.ts (what users write), runner.ts (one subscription at work), keeper.ts (who runs what), then
  * lanes.ts, progress.ts and failure.ts, which decide and touch nothing.
  */
+export { assertAuthorized } from './authorize.ts'
 export { type Definition, type HandlerContext, type SubscriptionOptions, toDefinition } from './definition.ts'
+export { decideFailure, type Verdict } from './failure.ts'
 export type { OperatorAction, SeekPreview, SubscriptionHandle } from './handle.ts'
 export { type SubscriptionState, seekTo } from './handle-statements.ts'
+export { CallContext, causedBy, withinTime } from './handler-call.ts'
 export { idempotent } from './idempotent.ts'
 export { type MemorySink, type MemorySinkOptions, memorySink } from './memory-sink.ts'
 export { createProcessed, type Processed, pruneProcessed } from './processed.ts'

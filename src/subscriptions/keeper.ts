@@ -35,6 +35,8 @@ export interface KeeperOptions {
   readonly autoRedrive: { readonly afterMs: number; readonly max: number } | undefined
   /** Whether this process holds the lock that proves it is alive, and whether it can hold one at all. */
   readonly lock: () => { holds: boolean; possible: boolean }
+  /** Writes what is registered in the process into the database; answers its generation. */
+  readonly place: (definition: Definition) => Promise<bigint>
   readonly runnerParts: (definition: Definition) => Omit<RunParts, 'mayRun'>
 }
 
@@ -60,6 +62,7 @@ export class Keeper implements Service {
   readonly name = 'subscriptions'
   readonly #options: KeeperOptions
   readonly #loop: Loop
+  readonly #unplaced = new Map<string, Definition>()
   readonly #registered = new Map<string, Registered>()
   readonly #running = new Map<string, Running>()
   /** Not before this time, after an end that would only repeat itself. */
@@ -103,14 +106,21 @@ export class Keeper implements Service {
     await this.#loop.stop()
   }
 
-  add(registered: Registered): void {
+  addPlaced(registered: Registered): void {
     this.#registered.set(registered.definition.id, registered)
     if (registered.definition.instances === 'single') this.#forced.add(registered.definition.id)
     this.#loop.wake()
   }
 
+  /** Placed in the database by the loop, which tries again for as long as that fails. */
+  add(definition: Definition): void {
+    this.#unplaced.set(definition.id, definition)
+    this.#loop.wake()
+  }
+
   /** Takes a subscription out of this process and waits until it has ended here. */
   async remove(id: string): Promise<void> {
+    this.#unplaced.delete(id)
     this.#registered.delete(id)
     const running = this.#running.get(id)
     running?.runner.end('stopped')
@@ -134,12 +144,20 @@ export class Keeper implements Service {
 
   async #run(context: LoopContext): Promise<void> {
     for (;;) {
+      await this.#placeNew()
       const now = this.#options.clock.monotonic()
       if (this.#running.size > 0 && now >= this.#dueRenewal) await this.#renew()
       await this.#takeFree()
-      const standby = this.#running.size < this.#registered.size
+      const standby = this.#running.size < this.#registered.size || this.#unplaced.size > 0
       const toRenewal = Math.max(10, this.#dueRenewal - this.#options.clock.monotonic())
       await context.wait(standby ? STANDBY_MS : this.#running.size > 0 ? toRenewal : RENEW_MS)
+    }
+  }
+
+  async #placeNew(): Promise<void> {
+    for (const definition of [...this.#unplaced.values()]) {
+      const generation = await this.#options.place(definition)
+      if (this.#unplaced.delete(definition.id)) this.addPlaced({ definition, generation })
     }
   }
 

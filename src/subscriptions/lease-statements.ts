@@ -1,11 +1,13 @@
 /** The right to run a subscription: one owner per partition in the whole cluster, fenced by a term that only grows. */
 import type { Queryable } from '../postgres/index.ts'
+import { SERVER } from './statements.ts'
 
 export const LEASE_SECONDS = 15
 
 export interface Lease {
   readonly id: string
   readonly term: bigint
+  readonly server: string
   readonly position: bigint
   readonly done: string
   /** The owner before gave it back. */
@@ -53,12 +55,12 @@ export async function takeLeases(
                or p.owner = any (array(select jsonb_array_elements_text(($3::text)::jsonb))))
           for update of p skip locked)
      update ${db.schema}.subscription_partitions p
-        set owner = $1::text, term = p.term + 1, clean = false, epoch = (select epoch from ${db.schema}.log_state),
+        set owner = $1::text, term = p.term + 1, clean = false,
             lease_until = clock_timestamp() + interval '${LEASE_SECONDS} seconds'
        from free
       where p.id = free.id and p.partition = free.partition
      returning p.id, p.term::text as term, p.position::text as pos, p.done::text as done, free.clean,
-       (select kept_from::text from ${db.schema}.log_state) as kept_from, free.status, free.reason,
+       (select kept_from::text from ${db.schema}.log_state) as kept_from, ${SERVER} as server, free.status, free.reason,
        (select min(e.began_after)::text from ${db.schema}.epochs e where e.epoch > free.epoch) as forked_at`,
     [
       process,
@@ -71,6 +73,7 @@ export async function takeLeases(
   return rows.map((row) => ({
     id: String(row.id),
     term: BigInt(row.term as string),
+    server: String(row.server),
     position: BigInt(row.pos as string),
     done: String(row.done),
     clean: row.clean as boolean,

@@ -12,6 +12,13 @@ import { countTry, markStreak, parkEvents, redriveStreak, returnLetter, saveStat
 /** A call that outlived its time may go on for this long before the next try begins beside it. */
 const LINGER_MS = 30_000
 
+/** Waits for a handler that was given up. */
+export async function untilEnded(run: RunState, lingering: Promise<unknown>): Promise<void> {
+  const enough = new AbortController()
+  await Promise.race([lingering, run.parts.clock.sleep(LINGER_MS, enough.signal).catch(() => {})])
+  enough.abort()
+}
+
 export async function succeed(run: RunState, item: Item): Promise<void> {
   const { definition, parts, lanes, progress } = run
   run.handled++
@@ -37,7 +44,7 @@ export async function fail(run: RunState, item: Item, error: unknown, lingering?
   item.faults = counts ? 0 : item.faults + 1
   metrics.failed.inc()
   const fields = { ...fieldsOf(run, item), err: error }
-  if (verdict.kind === 'retry' || (run.failing && item.source === 'log')) {
+  if (verdict.kind === 'retry' || (run.failing && item.source === 'log' && !verdict.hopeless)) {
     const delayMs = verdict.kind === 'retry' ? verdict.delayMs : definition.retry.maxMs
     metrics.retried.inc()
     run.logRepeatedly(
@@ -46,7 +53,7 @@ export async function fail(run: RunState, item: Item, error: unknown, lingering?
       { ...fields, delay_ms: Math.round(delayMs) },
       'handler failed; it is tried again',
     )
-    const ended = lingering && Promise.race([lingering, clock.sleep(LINGER_MS)])
+    const ended = lingering && untilEnded(run, lingering)
     lanes.retry(item, clock.monotonic() + delayMs, ended, () => run.wake())
     return
   }
@@ -54,7 +61,7 @@ export async function fail(run: RunState, item: Item, error: unknown, lingering?
   if (item.attempts > 1) run.logRepeatedly('warn', `exceeded ${kindOf(error)}`, fields, 'retries exceeded')
   run.logRepeatedly('error', `dead ${kindOf(error)}`, fields, 'dead letter: the event ran out of tries')
   // Counted before anything is awaited: lanes that fail at the same moment must not all become letters.
-  const counted = item.source === 'log' && !isUnauthorised(error)
+  const counted = item.source === 'log' && !verdict.hopeless
   if (counted) run.streak.push(item.event.id)
   const nowFailing = counted && !run.failing && run.streak.length >= definition.failingAfter
   if (nowFailing) run.failing = true
@@ -155,9 +162,9 @@ export async function recover(run: RunState): Promise<void> {
   const wasFailing = run.failing
   run.failing = false
   run.showsReason = false
-  await saveStatus(database.control, id, 'active', null)
+  if (!(await saveStatus(database.control, run.lease, 'active', null))) return run.end('lost')
   if (!wasFailing) return
-  const letters = await redriveStreak(database.control, id)
+  const letters = await redriveStreak(database.control, run.lease)
   logger.info({ subscription: id, letters }, 'subscription recovered; its letters are redriven')
   run.nudge()
 }
@@ -165,10 +172,10 @@ export async function recover(run: RunState): Promise<void> {
 async function tellFailing(run: RunState, isNew: boolean): Promise<void> {
   const { database, logger } = run.parts
   const { id } = run.definition
-  await markStreak(database.control, id, run.streak)
+  await markStreak(database.control, run.lease, run.streak)
   if (!isNew) return
   const reason = `${run.streak.length} keys in a row ran out of tries`
-  await saveStatus(database.control, id, 'failing', reason)
+  if (!(await saveStatus(database.control, run.lease, 'failing', reason))) return run.end('lost')
   logger.error({ subscription: id }, `subscription is failing: ${reason}; it tries the next event until that succeeds`)
 }
 
@@ -183,20 +190,17 @@ export async function needNewerCode(run: RunState, error: SchemaVersionTooNewErr
   if (item) run.lanes.retry(item, Number.POSITIVE_INFINITY)
   run.end('needs newer code')
   logger.error({ subscription: id, event_id: error.eventId, err: error }, 'needs newer code: the lease is given up')
-  await saveStatus(database.control, id, 'active', `needs newer code for "${error.eventName}"`)
+  await saveStatus(database.control, run.lease, 'active', `needs newer code for "${error.eventName}"`)
 }
 
 async function halt(run: RunState, item: Item, error: unknown): Promise<void> {
   const { database, logger } = run.parts
   const { name, code, message } = toErrorRecord(error)
   run.lanes.retry(item, Number.POSITIVE_INFINITY)
-  run.end('halted')
-  await saveStatus(
-    database.control,
-    run.definition.id,
-    'stopped',
-    `event ${item.event.id}: ${code ?? name}: ${message}`,
-  )
+  const reason = `event ${item.event.id}: ${code ?? name}: ${message}`
+  const stopped = await saveStatus(database.control, run.lease, 'stopped', reason)
+  run.end(stopped ? 'halted' : 'lost')
+  if (!stopped) return
   logger.error({ ...fieldsOf(run, item), err: error }, 'subscription stopped: the event ran out of tries')
 }
 

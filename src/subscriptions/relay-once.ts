@@ -46,7 +46,7 @@ export async function publishOnce(definition: Definition, parts: OnceParts): Pro
     const checkpoint = progress.checkpoint(events)
     if (parked.length > 0) await parkEvents(tx, lease, checkpoint, parked)
     if (free.length > 0) {
-      await callSink(parts, free.map(parts.toMessage), NEVER)
+      await callSink(parts, free.map(parts.toMessage), new AbortController().signal)
       await insertBatch(
         tx,
         definition.id,
@@ -94,5 +94,3 @@ function historyLost(relay: string): AftercommitError {
     `Events that relay "${relay}" had not published were dropped by retention, so nothing was published. Seek to go on.`,
   )
 }
-
-const NEVER = new AbortController().signal

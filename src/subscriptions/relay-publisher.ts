@@ -14,14 +14,14 @@
 import { AftercommitError } from '../errors.ts'
 import type { AnyEvent } from '../log/index.ts'
 import type { Database } from '../postgres/index.ts'
-import { backoffDelay, type Clock, type Logger } from '../runtime/index.ts'
+import { backoffDelay, type Clock, createWaker, type Logger, type Waker } from '../runtime/index.ts'
 import type { Definition, HandlerContext } from './definition.ts'
 import { decidePublish } from './relay-failure.ts'
 import { type Failure, type Known, separate } from './relay-separate.ts'
 import { insertBatch, selectTerm } from './relay-statements.ts'
 import type { Sink, SinkMessage } from './sink.ts'
 import { callSink } from './sink-call.ts'
-import { saveStatus } from './statements.ts'
+import { saveStatusAs } from './statements.ts'
 import { GiveUp } from './words.ts'
 
 export interface PublisherParts {
@@ -49,22 +49,25 @@ const LOOK_MS = 1_000
 
 export class Publisher {
   readonly #parts: PublisherParts
-  #stopping = new AbortController()
+  readonly #waker: Waker
+  #stopped = false
   #struggle: Struggle | undefined
   #unwell = false
 
   constructor(parts: PublisherParts) {
     this.#parts = parts
+    this.#waker = createWaker(parts.clock)
   }
 
   /** Ends a pause. What is being sent may finish. */
   interrupt(): void {
-    this.#stopping.abort()
+    this.#stopped = true
+    this.#waker.wake()
   }
 
   /** After an interruption. */
   resume(): void {
-    if (this.#stopping.signal.aborted) this.#stopping = new AbortController()
+    this.#stopped = false
   }
 
   /** Resolves when the sink has accepted all of them. */
@@ -108,6 +111,7 @@ export class Publisher {
       if (verdict.kind === 'wait') {
         tries += verdict.counts ? 1 : 0
         outages = verdict.counts ? 0 : outages + 1
+        if (!verdict.counts) await this.#tellUnavailable()
         await this.#pause(verdict.delayMs, failure.error, left, struggle, signal)
         continue
       }
@@ -121,6 +125,7 @@ export class Publisher {
       if (outcome === 'refused') this.#rejectRefused(struggle, events)
       tries = 0
       outages++
+      await this.#tellUnavailable()
       await this.#pause(backoffDelay(outages, retry), failure.error, left, struggle, signal)
     }
   }
@@ -149,7 +154,7 @@ export class Publisher {
   }
 
   async #send(events: readonly AnyEvent[], signal: AbortSignal): Promise<void> {
-    const { database, logger, toMessage } = this.#parts
+    const { database, logger, toMessage, process } = this.#parts
     const relay = this.#parts.definition().id
     await callSink(this.#parts, events.map(toMessage), signal)
     try {
@@ -158,7 +163,7 @@ export class Publisher {
         relay,
         events.map(({ position }) => position),
       )
-      if (this.#unwell) await saveStatus(database.control, relay, 'active', null)
+      if (this.#unwell) await saveStatusAs(database.control, process, relay, 'active', null)
       this.#unwell = false
     } catch (error) {
       // It was accepted: to say otherwise would send it again.
@@ -174,34 +179,36 @@ export class Publisher {
     struggle: Struggle,
     signal: AbortSignal,
   ): Promise<void> {
-    const { clock, database, logger, sink } = this.#parts
-    const relay = this.#parts.definition().id
-    const fields = { subscription: relay, sink: sink.name, events: events.length, err: error }
+    const { clock, logger, sink } = this.#parts
+    const fields = { subscription: this.#parts.definition().id, sink: sink.name, events: events.length, err: error }
     logger.warn({ ...fields, delay_ms: Math.round(delayMs) }, 'sink failed; the batch is sent again')
-    if (!this.#unwell) {
-      this.#unwell = true
-      await saveStatus(database.control, relay, 'failing', `sink "${sink.name}" does not accept events`).catch(() => {})
-    }
     const until = clock.monotonic() + delayMs
-    const waiting = AbortSignal.any([signal, this.#stopping.signal])
     do {
       const leftMs = Math.min(LOOK_MS, Math.max(0, until - clock.monotonic()))
-      await clock.sleep(leftMs, waiting).catch(() => {})
+      await this.#waker.wait(leftMs, signal).catch(() => {})
       if ((await this.#ownTerm(signal)) !== struggle.term) throw this.#gone()
     } while (clock.monotonic() < until)
   }
 
+  /** Shown with the subscription until something is accepted again. */
+  async #tellUnavailable(): Promise<void> {
+    if (this.#unwell) return
+    this.#unwell = true
+    const { database, sink, process } = this.#parts
+    const reason = `sink "${sink.name}" does not accept events`
+    await saveStatusAs(database.control, process, this.#parts.definition().id, 'failing', reason).catch(() => {})
+  }
+
   /** The term under which this process holds the lease. A database that is away leaves it open: it is asked again. */
   async #ownTerm(signal: AbortSignal): Promise<bigint> {
-    const { clock, database, process } = this.#parts
-    const waiting = AbortSignal.any([signal, this.#stopping.signal])
-    while (!waiting.aborted) {
+    const { database, process } = this.#parts
+    while (!signal.aborted && !this.#stopped) {
       try {
         const term = await selectTerm(database.control, this.#parts.definition().id, process)
         if (term !== undefined) return term
         break
       } catch {
-        await clock.sleep(LOOK_MS, waiting).catch(() => {})
+        await this.#waker.wait(LOOK_MS, signal).catch(() => {})
       }
     }
     throw this.#gone()

@@ -126,7 +126,7 @@ export class Runner implements RunState {
     const subscription = this.definition.id
     const obstacle = this.#obstacle()
     if (obstacle !== undefined) {
-      await saveStatus(database.control, subscription, 'stopped', obstacle)
+      await saveStatus(database.control, this.lease, 'stopped', obstacle)
       logger.error({ subscription }, `subscription stopped: ${obstacle}`)
       return { end: 'halted', clean: true }
     }
@@ -175,7 +175,7 @@ export class Runner implements RunState {
     const { clock, database, tailer } = this.parts
     if (!this.parts.mayRun()) return false
     // Another epoch: whether the checkpoint still means something is looked at when the lease is taken again.
-    if (tailer.epoch !== this.#epoch && tailer.epoch !== 0) this.end('stopped')
+    if (tailer.epoch !== this.#epoch && tailer.epoch !== 0) this.end('lost')
     const due = this.lanes.next(clock.monotonic())
     if (due && this.#running < this.definition.concurrency) {
       await this.#start(due)
@@ -319,8 +319,8 @@ export class Runner implements RunState {
   async #try(item: Item): Promise<void> {
     const { clock, logger, tellsDetails } = this.parts
     item.firstTriedMs ??= clock.monotonic()
-    if (this.careful > 0 && item.source === 'log' && item.attempts === 0) {
-      this.careful--
+    if (this.careful > 0 && item.attempts === 0) {
+      if (item.source === 'log') this.careful--
       if (await isDeadly(this, item)) return
     }
     if (tellsDetails) logger.debug(fieldsOf(this, item), 'processing event')
@@ -340,12 +340,16 @@ export class Runner implements RunState {
 
   /** Sleeps until something is due, new, marked or over. */
   async #rest(): Promise<void> {
-    const { tailer, clock, limit } = this.parts
+    const { tailer, clock, limit, mayRun } = this.parts
     const dueInMs = this.lanes.nextDueMs() - clock.monotonic()
-    const waitMs = Math.max(1, Math.min(dueInMs, limit || !this.parts.mayRun() ? 100 : 60_000))
+    const polls = limit !== undefined || !mayRun()
     const over = new AbortController()
-    const news = this.#mustWait() || limit ? NEVER : tailer.waitBeyond(this.progress.scanned, over.signal)
-    await Promise.race([news, this.#waker.wait(waitMs, this.#stopping.signal).catch(() => {})])
+    // Only "nothing new" is ended by news: what must wait for something else would be woken again at once, for ever.
+    if (!polls && !this.#mustWait()) {
+      void tailer.waitBeyond(this.progress.scanned, over.signal).then(() => over.signal.aborted || this.#waker.wake())
+    }
+    const waitMs = Math.max(1, Math.min(dueInMs, polls ? 100 : 60_000))
+    await this.#waker.wait(waitMs, this.#stopping.signal).catch(() => {})
     over.abort()
   }
 
@@ -366,5 +370,3 @@ export class Runner implements RunState {
     }
   }
 }
-
-const NEVER = new Promise<void>(() => {})

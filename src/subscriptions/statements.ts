@@ -8,7 +8,12 @@ import type { Checkpoint } from './progress.ts'
 export interface Held {
   readonly id: string
   readonly term: bigint
+  /** Which start of which server the lease was taken on: after a failover the same term may stand for another history. */
+  readonly server: string
 }
+
+/** The server that answers, as `server` of a lease names it. */
+export const SERVER = `extract(epoch from pg_catalog.pg_postmaster_start_time())::text`
 
 export interface Registration {
   readonly generation: bigint
@@ -58,8 +63,9 @@ export async function saveCheckpoint(db: Queryable, held: Held, to: Checkpoint):
         set position = ($3::text)::bigint, done = ($4::text)::int8multirange,
             last_event_id = coalesce($5::text, last_event_id), updated_at = clock_timestamp()
       where id = $1::text
-        and term = ($2::text)::bigint`,
-    [held.id, held.term.toString(), to.position.toString(), to.done, to.lastEventId],
+        and term = ($2::text)::bigint
+        and ${SERVER} = $6::text`,
+    [held.id, held.term.toString(), to.position.toString(), to.done, to.lastEventId, held.server],
   )
   return rowCount === 1
 }
@@ -77,8 +83,9 @@ export async function countTry(
             position = ($4::text)::bigint, done = ($5::text)::int8multirange, updated_at = clock_timestamp()
       where id = $1::text
         and term = ($2::text)::bigint
+        and ${SERVER} = $6::text
     returning tries`,
-    [held.id, held.term.toString(), position.toString(), before.position.toString(), before.done],
+    [held.id, held.term.toString(), position.toString(), before.position.toString(), before.done, held.server],
   )
   return rows[0]?.tries
 }
@@ -90,7 +97,7 @@ export async function writeLetter(db: Queryable, held: Held, to: Checkpoint, let
        update ${db.schema}.subscription_partitions
           set position = ($3::text)::bigint, done = ($4::text)::int8multirange, last_event_id = $5::text,
               updated_at = clock_timestamp(), trying = null, tries = 0
-        where id = $1::text and term = ($2::text)::bigint
+        where id = $1::text and term = ($2::text)::bigint and ${SERVER} = $14::text
        returning id),
      letter as (
        insert into ${db.schema}.letters as l
@@ -119,6 +126,7 @@ export async function writeLetter(db: Queryable, held: Held, to: Checkpoint, let
       String(letter.attempts),
       String(letter.sinceFirstMs / 1_000),
       letter.parks,
+      held.server,
     ],
   )
   return rows[0]!.moved
@@ -138,7 +146,7 @@ export async function parkEvents(
     `with moved as (
        update ${db.schema}.subscription_partitions
           set position = ($3::text)::bigint, done = ($4::text)::int8multirange, updated_at = clock_timestamp()
-        where id = $1::text and term = ($2::text)::bigint
+        where id = $1::text and term = ($2::text)::bigint and ${SERVER} = $6::text
        returning id),
      copied as (
        insert into ${db.schema}.parked (owner, position, key, event)
@@ -146,7 +154,7 @@ export async function parkEvents(
          from moved, jsonb_array_elements(($5::text)::jsonb) e
        on conflict do nothing)
      select exists (select from moved) as moved`,
-    [held.id, held.term.toString(), to.position.toString(), to.done, `[${copies.join(',')}]`],
+    [held.id, held.term.toString(), to.position.toString(), to.done, `[${copies.join(',')}]`, held.server],
   )
   return rows[0]!.moved
 }
@@ -225,11 +233,16 @@ export async function returnLetter(
   attempts: number,
 ): Promise<boolean> {
   const { rowCount } = await db.query(
-    `update ${db.schema}.letters
+    `with ours as (
+       update ${db.schema}.subscription_partitions
+          set trying = null, tries = 0
+        where id = $1::text and term = ($2::text)::bigint
+       returning id)
+     update ${db.schema}.letters
         set status = 'dead', error = ($4::text)::jsonb, attempts = attempts + ($5::text)::integer,
             last_attempt_at = clock_timestamp(), changed_at = clock_timestamp()
       where id = ($3::text)::bigint
-        and exists (select from ${db.schema}.subscription_partitions where id = $1::text and term = ($2::text)::bigint)`,
+        and exists (select from ours)`,
     [held.id, held.term.toString(), letter.toString(), error, String(attempts)],
   )
   return rowCount === 1
@@ -284,30 +297,58 @@ export async function freeKey(db: Queryable, held: Held, key: string): Promise<b
   return rows[0]!.free
 }
 
-export async function saveStatus(db: Queryable, id: string, status: string, reason: string | null): Promise<void> {
+/** False when the lease changed hands: a stale owner must not stop or wake what its successor runs. */
+export async function saveStatus(db: Queryable, held: Held, status: string, reason: string | null): Promise<boolean> {
+  const { rows } = await db.query<{ ours: boolean }>(
+    `with ours as (
+       select from ${db.schema}.subscription_partitions where id = $1::text and term = ($2::text)::bigint),
+     saved as (
+       update ${db.schema}.subscriptions
+          set status = $3::text, reason = $4::text, updated_at = clock_timestamp()
+        where id = $1::text
+          and (status, coalesce(reason, '')) is distinct from ($3::text, coalesce($4::text, ''))
+          and exists (select from ours))
+     select exists (select from ours) as ours`,
+    [held.id, held.term.toString(), status, reason],
+  )
+  return rows[0]!.ours
+}
+
+/** For code that is called by a handler and knows its process, not its term. */
+export async function saveStatusAs(
+  db: Queryable,
+  process: string,
+  id: string,
+  status: string,
+  reason: string | null,
+): Promise<void> {
   await db.query(
     `update ${db.schema}.subscriptions
-        set status = $2::text, reason = $3::text, updated_at = clock_timestamp()
-      where id = $1::text
-        and (status, coalesce(reason, '')) is distinct from ($2::text, coalesce($3::text, ''))`,
-    [id, status, reason],
+        set status = $3::text, reason = $4::text, updated_at = clock_timestamp()
+      where id = $2::text
+        and (status, coalesce(reason, '')) is distinct from ($3::text, coalesce($4::text, ''))
+        and exists (
+          select from ${db.schema}.subscription_partitions
+           where id = $2::text and owner = $1::text and lease_until > clock_timestamp())`,
+    [process, id, status, reason],
   )
 }
 
 /** Remembers which letters were written in one streak, wherever the subscription runs next. */
-export async function markStreak(db: Queryable, id: string, eventIds: readonly string[]): Promise<void> {
+export async function markStreak(db: Queryable, held: Held, eventIds: readonly string[]): Promise<void> {
   await db.query(
     `update ${db.schema}.letters
         set streak = true
       where kind = 'subscription'
         and owner = $1::text
-        and event_id = any (array(select jsonb_array_elements_text(($2::text)::jsonb)))`,
-    [id, JSON.stringify(eventIds)],
+        and event_id = any (array(select jsonb_array_elements_text(($2::text)::jsonb)))
+        and ${isOurs(db, '$3')}`,
+    [held.id, JSON.stringify(eventIds), held.term.toString()],
   )
 }
 
 /** Letters of a bad deploy: tried again by themselves once the head succeeds. Answers how many. */
-export async function redriveStreak(db: Queryable, id: string): Promise<number> {
+export async function redriveStreak(db: Queryable, held: Held): Promise<number> {
   const { rowCount } = await db.query(
     `update ${db.schema}.letters
         set status = 'redriving', streak = false, who = 'aftercommit', reason = 'the subscription recovered',
@@ -315,8 +356,14 @@ export async function redriveStreak(db: Queryable, id: string): Promise<number> 
       where kind = 'subscription'
         and owner = $1::text
         and streak
-        and status = 'dead'`,
-    [id],
+        and status = 'dead'
+        and ${isOurs(db, '$2')}`,
+    [held.id, held.term.toString()],
   )
   return rowCount
+}
+
+/** $1 is the subscription; the parameter is the term. */
+function isOurs(db: Queryable, term: string): string {
+  return `exists (select from ${db.schema}.subscription_partitions where id = $1::text and term = (${term}::text)::bigint)`
 }

@@ -67,6 +67,7 @@ export function createSubscriptions(options: SubscriptionsOptions): Subscription
     process,
     lock: options.lock,
     autoRedrive: options.autoRedrive,
+    place: (definition) => place(definition),
     runnerParts: (definition) => ({
       database,
       tailer,
@@ -94,7 +95,7 @@ export function createSubscriptions(options: SubscriptionsOptions): Subscription
     }
   }
 
-  async function place(definition: Definition): Promise<void> {
+  async function place(definition: Definition): Promise<bigint> {
     const { id, kind, from } = definition
     const position = (await hasSubscription(database, id))
       ? 0n
@@ -109,8 +110,8 @@ export function createSubscriptions(options: SubscriptionsOptions): Subscription
       { subscription: id, generation: String(generation), ...(isNew ? { position: String(position) } : {}) },
       'subscription registered',
     )
-    keeper.add({ definition, generation })
     if (!isNew) await nudgeAll()
+    return generation
   }
 
   async function nudgeAll(): Promise<void> {
@@ -128,11 +129,7 @@ export function createSubscriptions(options: SubscriptionsOptions): Subscription
         )
       }
       known.set(definition.id, definition)
-      if (started && isMine(definition.id)) {
-        place(definition).catch((error) =>
-          logger.error({ subscription: definition.id, err: error }, 'subscription not registered'),
-        )
-      }
+      if (started && isMine(definition.id)) keeper.add(definition)
       return createHandle(definition.id, handleParts)
     },
     service: {
@@ -142,7 +139,9 @@ export function createSubscriptions(options: SubscriptionsOptions): Subscription
       },
       async start() {
         started = true
-        for (const definition of known.values()) if (isMine(definition.id)) await place(definition)
+        for (const definition of known.values()) {
+          if (isMine(definition.id)) keeper.addPlaced({ definition, generation: await place(definition) })
+        }
         await keeper.start()
       },
       async stop() {
@@ -190,7 +189,7 @@ function exposeGauges(metrics: Registry, states: () => Promise<SubscriptionState
       .collect(async () =>
         (await states()).map((state) => ({ labels: { subscription: state.id }, value: value(state) })),
       )
-  gauge('aftercommit_checkpoint_lag', 'Positions between the checkpoint and the frontier.', ({ lag }) => Number(lag))
+  gauge('aftercommit_checkpoint_lag', 'Positions between the checkpoint and the head.', ({ lag }) => Number(lag))
   gauge(
     'aftercommit_checkpoint_age_seconds',
     'Age of the oldest event that is not finished.',

@@ -11,7 +11,8 @@ import { type NewLetter, toErrorRecord } from '../dead-letters/index.ts'
 import { AftercommitError } from '../errors.ts'
 import type { AnyEvent, StartPoint } from '../log/index.ts'
 import type { TestClock } from '../runtime/index.ts'
-import { type Called, type CallParts, callHandler, type Definition, decideFailure } from './memory-call.ts'
+import { type Definition, decideFailure } from '../subscriptions/index.ts'
+import { type Called, type CallParts, callHandler } from './memory-call.ts'
 import { MemoryCheckpoint } from './memory-checkpoint.ts'
 import type { KeptLetter, LetterStore } from './memory-dead-letters.ts'
 import type { MemoryLog } from './memory-log.ts'
@@ -176,7 +177,7 @@ export class MemoryReader {
   async #failed(item: Item, error: unknown): Promise<Outcome | 'retry'> {
     const { clock } = this.#parts
     const { retry, onFailure, transactional } = this.definition
-    const verdict = decideFailure(error, item.attempts + 1, retry, transactional)
+    const verdict = decideFailure({ error, attempt: item.attempts + 1, faults: 0, transactional }, retry, () => 0.5)
     const counts = verdict.kind === 'dead' || verdict.counts
     item.attempts += counts ? 1 : 0
     item.faults = counts ? 0 : item.faults + 1

@@ -142,6 +142,7 @@ function keepWriting(sql: pg.Client) {
       await breathe(25)
     }
   })()
+  ended.catch(() => {})
   return {
     async stop(): Promise<number> {
       running = false

@@ -67,7 +67,8 @@ describe.each(SERVERS)('rights on Postgres $major', ({ major }) => {
     const { emitter, admin, database } = await installWithRoles(major)
     await admin.query(`grant create, temporary on database ${database} to ${emitter.name}`)
     const sql = await connect(emitter.url)
-    await sql.query('create schema evil')
+    // Open to the owner as well, who would pass over a schema without this right.
+    await sql.query('create schema evil; grant usage on schema evil to public')
     for (const trap of TRAPS) await sql.query(trap)
     for (const table of ['events', 'event_ids', 'streams', 'stream_types', 'settings', 'idle_marks']) {
       await sql.query(`create temporary table ${table} (position bigint, id text, version bigint)`)

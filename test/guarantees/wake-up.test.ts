@@ -152,8 +152,11 @@ describe.each(SERVERS)('the bell of Postgres $major', { timeout: 180_000 }, ({ m
       await sql.query(`select aftercommit.emit('lamp.lit', null, null, '{}', id => 'lamp-${n}')`)
       if (n % 5 === 0) await reader.sees(`lamp-${n}`)
     }
-    await reader.sees('lamp-19')
-    expect(reader.positions).toHaveLength(20)
+    // One that cannot see who sleeps would ring to be sure.
+    await sql.query(`begin isolation level serializable; ${EMIT}; commit`)
+    await sql.query(`select aftercommit.emit('lamp.lit', null, null, '{}', id => 'last')`)
+    await reader.sees('last')
+    expect(reader.positions).toHaveLength(22)
     expect(await heard()).toBe(0)
     expect((await sql.query('select from aftercommit.idle_marks')).rowCount).toBe(0)
   })
@@ -227,8 +230,8 @@ it('an idle process asks less than two questions a second', async () => {
   await eventually(async () => (await sql.query('select from aftercommit.idle_marks')).rowCount === 1)
   const before = counted.questions()
   const since = performance.now()
-  await eventually(() => counted.questions() >= before + 8)
-  expect((performance.now() - since) / 1_000).toBeGreaterThan(8 / 2)
+  await eventually(() => counted.questions() >= before + 6)
+  expect((performance.now() - since) / 1_000).toBeGreaterThan(6 / 2)
 })
 
 /** One reader and one writer alone on their log. Counts how often the reader was asleep when the writer committed. */
