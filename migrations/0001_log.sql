@@ -31,7 +31,11 @@ create table :schema.events (
   metadata jsonb not null,
   occurred_at timestamptz not null,
   recorded_at timestamptz not null default clock_timestamp(),
-  primary key (position)
+  primary key (position),
+  -- What our functions check, also for whoever writes past them.
+  check (length(id) between 1 and 255),
+  check (length(type) between 1 and 200),
+  check ((aggregate_type is null) = (aggregate_id is null))
 ) partition by range (position);
 
 -- The name of the sequence as a literal is safe for any schema name only through format().

@@ -63,7 +63,9 @@ create table :schema.letters (
   changed_at timestamptz not null default clock_timestamp(),
   unique (kind, owner, event_id)
 );
-create index letters_open on :schema.letters (kind, owner, key) where status in ('dead', 'redriving') or parks;
+create index letters_open on :schema.letters (kind, owner, key) include (status, parks)
+  where status in ('dead', 'redriving') or parks;
+create index letters_streak on :schema.letters (kind, owner) where streak;
 -- What an owner looks for every few seconds: almost always nothing.
 create index letters_marked on :schema.letters (kind, owner, position)
   where status = 'redriving' or (parks and status in ('discarded', 'resolved'));

@@ -42,7 +42,7 @@ export function createDeadLetters(db: Database, nudge: (owners: readonly string[
         ...(reason === undefined ? {} : { reason }),
       })
       return changed
-    })
+    }, READ_COMMITTED)
     if (marked.ids.length > 0) await nudge(marked.owners)
     return marked.ids.length
   }
@@ -94,3 +94,5 @@ function checkLimit(limit: number): number {
     'limit must be a whole number from 1 to 1000. Use `before` for the next page.',
   )
 }
+
+const READ_COMMITTED = { isolation: 'read committed' } as const

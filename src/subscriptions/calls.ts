@@ -102,7 +102,10 @@ function inTransaction(
     await told
     await settle(tx)
   }
-  const result = run.exclusively(() => database.transaction(work, { signal: tooLate.signal }))
+  // Whatever the database's default: a term is a fence only for statements that see what was committed meanwhile.
+  const result = run.exclusively(() =>
+    database.transaction(work, { isolation: 'read committed', signal: tooLate.signal }),
+  )
   // The transaction ends when time is up; the handler may go on.
   return { result, lingering: result.catch(() => {}).then(() => handled) }
 }

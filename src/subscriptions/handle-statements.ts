@@ -32,13 +32,21 @@ export async function selectStates(db: Queryable, id?: string): Promise<Subscrip
                where e.position > p.position order by e.position limit 1)), 0)::float8 as age,
             case when p.lease_until > clock_timestamp() then p.owner end as owner, p.term::text as term, p.last_event_id as event,
             (extract(epoch from p.updated_at) * 1000)::float8 as updated, s.definition::text as definition,
-            (select count(*)::integer from ${db.schema}.letters d
-              where d.kind = 'subscription' and d.owner = s.id and d.status in ('dead', 'redriving')) as letters,
-            (select count(*)::integer from ${db.schema}.parked k where k.owner = s.id) as parked,
-            (select count(distinct d.key)::integer from ${db.schema}.letters d
-              where d.kind = 'subscription' and d.owner = s.id and d.parks) as keys
+            coalesce(d.letters, 0) as letters, coalesce(d.keys, 0) as keys, coalesce(k.parked, 0) as parked
        from ${db.schema}.subscriptions s
        join ${db.schema}.subscription_partitions p on p.id = s.id
+       left join (
+         select owner, (count(*) filter (where status in ('dead', 'redriving')))::integer as letters,
+                (count(distinct key) filter (where parks))::integer as keys
+           from ${db.schema}.letters
+          where kind = 'subscription' and (status in ('dead', 'redriving') or parks)
+            and ($1::text is null or owner = $1::text)
+          group by owner) d on d.owner = s.id
+       left join (
+         select owner, count(*)::integer as parked
+           from ${db.schema}.parked
+          where $1::text is null or owner = $1::text
+          group by owner) k on k.owner = s.id
       where $1::text is null or s.id = $1::text
       order by s.id`,
     [id ?? null],

@@ -75,7 +75,7 @@ export function createHandle(id: string, { database, nudge, stopHere }: HandlePa
         ...(details ? { after: details } : {}),
         ...(reason === undefined ? {} : { reason }),
       })
-    })
+    }, READ_COMMITTED)
     await nudge()
   }
 
@@ -125,3 +125,5 @@ export function createHandle(id: string, { database, nudge, stopHere }: HandlePa
     stop: () => stopHere(id),
   }
 }
+
+const READ_COMMITTED = { isolation: 'read committed' } as const

@@ -81,7 +81,10 @@ export function createSubscriptions(options: SubscriptionsOptions): Subscription
       storeStacks: options.storeStacks,
     }),
   })
-  exposeGauges(metrics, () => selectStates(database))
+  exposeGauges(
+    metrics,
+    onceASecond(clock, () => selectStates(database)),
+  )
 
   /** The lowest checkpoint of others, asked for at most every so often. */
   function limitBy(ids: readonly string[]): () => Promise<bigint> {
@@ -181,6 +184,19 @@ export function matchesId(id: string, pattern: string): boolean {
 
 /** Rides on the bell's channel: the payload tells it from a ring. */
 export const NUDGE = 'nudge'
+
+/** Four gauges of one scrape share one look. */
+function onceASecond<T>(clock: Clock, ask: () => Promise<T>): () => Promise<T> {
+  let asked: Promise<T> | undefined
+  let dueMs = 0
+  return () => {
+    if (asked === undefined || clock.monotonic() >= dueMs) {
+      dueMs = clock.monotonic() + 1_000
+      asked = ask()
+    }
+    return asked
+  }
+}
 
 function exposeGauges(metrics: Registry, states: () => Promise<SubscriptionState[]>): void {
   const gauge = (name: string, help: string, value: (state: SubscriptionState) => number) =>

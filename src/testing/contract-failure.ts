@@ -211,7 +211,7 @@ export const failureScenarios: readonly Scenario[] = [
     },
   ],
   [
-    'an event that is not authorised never reaches the handler, is a dead letter at once, and parks nothing',
+    'an event that is not authorised, or names no user, never reaches the handler, is a dead letter at once, and parks nothing',
     async ({ bus, expect, until }) => {
       const seen: string[] = []
       bus.subscribe({
@@ -220,11 +220,17 @@ export const failureScenarios: readonly Scenario[] = [
         handle: (event) => seen.push(nameOf(event)),
       })
       await bus.start()
-      await bus.emit([placed('A', 1), placed('A', 2)])
+      const user = { metadata: { userId: 'ada' } }
+      await bus.emit([{ ...placed('A', 1), ...user }, { ...placed('A', 2), ...user }, placed('A', 3)])
       await until(() => seen.length > 0)
-      const [letter] = await bus.deadLetters.list()
+      await until(async () => (await bus.deadLetters.list()).length === 2)
+      const letters = await bus.deadLetters.list()
       expect(seen).toEqual(['A2'])
-      expect([letter!.error.code, letter!.attempts, nameOf(letter!.event)]).toEqual(['UNAUTHORIZED', 1, 'A1'])
+      // The last one names no user, so nobody was asked about it.
+      expect(letters.map(({ error, attempts, event }) => [error.code, attempts, nameOf(event)])).toEqual([
+        ['UNAUTHORIZED', 1, 'A3'],
+        ['UNAUTHORIZED', 1, 'A1'],
+      ])
     },
   ],
   [

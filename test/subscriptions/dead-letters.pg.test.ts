@@ -47,7 +47,9 @@ describe('a letter', () => {
   it('keeps no stack, no row of the database and no secret, unless stacks were asked for', async () => {
     const { ac, emit, another } = await openSubscriptions()
     const broken = () => {
-      throw Object.assign(new Error('no answer from postgres://me:hunter2@db/shop'), { detail: 'Key (card)=(4111) exists' })
+      throw Object.assign(new Error('no answer from postgres://me:hunter2@db/shop'), {
+        detail: 'Key (card)=(4111) exists',
+      })
     }
     ac.subscribe({ id: 'sub', retry: { maxAttempts: 1 }, handle: broken })
     await emit('event')

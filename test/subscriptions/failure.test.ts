@@ -22,24 +22,24 @@ describe('a failed try', () => {
       { kind: 'retry', delayMs: 1_000, counts: true },
       { kind: 'retry', delayMs: 2_000, counts: true },
       { kind: 'retry', delayMs: 4_000, counts: true },
-      { kind: 'dead' },
+      { kind: 'dead', hopeless: false },
     ])
   })
 
   it('with RetryAfter waits as long as it says, and no longer than a day', () => {
     expect(decide({ error: new RetryAfter('30s') })).toMatchObject({ delayMs: 30_000, counts: true })
     expect(decide({ error: new RetryAfter('300d') })).toMatchObject({ delayMs: 86_400_000 })
-    expect(decide({ error: new RetryAfter('30s'), attempt: 4 })).toEqual({ kind: 'dead' })
+    expect(decide({ error: new RetryAfter('30s'), attempt: 4 })).toEqual({ kind: 'dead', hopeless: false })
   })
 
   it('with GiveUp is a dead letter at once', () => {
-    expect(decide({ error: new GiveUp('no such customer') })).toEqual({ kind: 'dead' })
+    expect(decide({ error: new GiveUp('no such customer') })).toEqual({ kind: 'dead', hopeless: true })
   })
 
   it.each(['UNAUTHORIZED', 'UNDECODABLE', 'UPCAST_FAILED', 'TOO_DEEP'] as const)(
     'that no other try can change (%s) is a dead letter at once',
     (code) => {
-      expect(decide({ error: new AftercommitError(code, 'hopeless') })).toEqual({ kind: 'dead' })
+      expect(decide({ error: new AftercommitError(code, 'hopeless') })).toEqual({ kind: 'dead', hopeless: true })
     },
   )
 
@@ -58,13 +58,13 @@ describe('a failed try', () => {
 
   it('of a statement that can only fail again counts', () => {
     const error = Object.assign(new Error('null value'), { code: '23502' })
-    expect(decide({ error, attempt: 4 })).toEqual({ kind: 'dead' })
+    expect(decide({ error, attempt: 4 })).toEqual({ kind: 'dead', hopeless: false })
   })
 
   it('by a lost connection does not count in our own transaction, and counts when it was to somebody else', () => {
     const error = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' })
     expect(decide({ error, attempt: 4, transactional: true })).toMatchObject({ counts: false })
-    expect(decide({ error, attempt: 4 })).toEqual({ kind: 'dead' })
+    expect(decide({ error, attempt: 4 })).toEqual({ kind: 'dead', hopeless: false })
   })
 
   it('that does not count is repeated at growing distances of at most ten seconds', () => {

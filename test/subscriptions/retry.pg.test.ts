@@ -1,7 +1,7 @@
 /** What becomes of an event whose handler fails: tries, words, dead letters, and what the rest of the log does meanwhile. */
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { defineEvents } from '../../src/index.ts'
+import { defineEvents, runWithCause } from '../../src/index.ts'
 import { GiveUp, RetryAfter } from '../../src/subscriptions/index.ts'
 import { instance, openLog } from '../log/support/open-log.ts'
 import { eventually } from '../support/eventually.ts'
@@ -208,13 +208,16 @@ describe('a handler that takes too long', () => {
   })
 })
 
+/** Where a subscription authorises, an event must name its user. */
+const asUser = <T>(emit: () => Promise<T>) => runWithCause({ correlationId: 'test', depth: 0, userId: 'ada' }, emit)
+
 describe('events that must not reach the handler', () => {
   it('an unauthorised one is a dead letter at once, and its key goes on', async () => {
     const { ac, emit } = await openSubscriptions()
     const seen = recorder()
     ac.subscribe({ id: 'sub', authorize: (event) => event.id !== 'forbidden', handle: seen.handle })
-    await emit('forbidden', { key: 'k1' })
-    await emit('allowed', { key: 'k1' })
+    await asUser(() => emit('forbidden', { key: 'k1' }))
+    await asUser(() => emit('allowed', { key: 'k1' }))
     await ac.drain()
     expect(seen.ids).toEqual(['allowed'])
     expect((await ac.deadLetters.list())[0]).toMatchObject({ attempts: 1, error: { code: 'UNAUTHORIZED' } })
@@ -225,7 +228,7 @@ describe('events that must not reach the handler', () => {
     const seen = recorder()
     const handle = ac.subscribe({ id: 'sub', authorize: (event) => event.id === 'allowed', handle: seen.handle })
     await emitMany(20)
-    await emit('allowed')
+    await asUser(() => emit('allowed'))
     await ac.drain()
     expect(seen.ids).toEqual(['allowed'])
     expect(await handle.status()).toMatchObject({ status: 'active', deadLetters: 20 })

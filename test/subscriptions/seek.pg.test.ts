@@ -95,9 +95,7 @@ describe('seek', () => {
     await handle.seek('head', { who: 'olga', reason: 'not needed any more' })
     expect(await ac.deadLetters.count()).toBe(1)
     const { rows } = await sql.query('select who, what, target, reason from aftercommit.audit')
-    expect(rows).toEqual([
-      { who: 'olga', what: 'subscription.seek', target: 'sub', reason: 'not needed any more' },
-    ])
+    expect(rows).toEqual([{ who: 'olga', what: 'subscription.seek', target: 'sub', reason: 'not needed any more' }])
   })
 
   it('frees a subscription whose history was dropped', async () => {

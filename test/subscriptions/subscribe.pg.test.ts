@@ -2,10 +2,10 @@
 import { describe, expect, expectTypeOf, it } from 'vitest'
 import { z } from 'zod'
 import { defineEvents } from '../../src/index.ts'
-import { dropHistory } from './support/dropped-history.ts'
+import { openLog } from '../log/support/open-log.ts'
 import { connect } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
-import { openLog } from '../log/support/open-log.ts'
+import { dropHistory } from './support/dropped-history.ts'
 import { emit as emitTo, gate, numbered, openSubscriptions, recorder } from './support/open-subscriptions.ts'
 
 describe.each([
@@ -82,7 +82,9 @@ describe('where a subscription begins', () => {
     const { ac, sql, url, emit } = await openSubscriptions()
     await ac.start()
     await emit('before')
-    await eventually(async () => (await sql.query('select frontier from aftercommit.log_state')).rows[0].frontier === '1')
+    await eventually(
+      async () => (await sql.query('select frontier from aftercommit.log_state')).rows[0].frontier === '1',
+    )
     const writer = await connect(url)
     await writer.query('begin')
     await ac.emit(writer, 'lamp.lit', { id: 'open', payload: {} })
