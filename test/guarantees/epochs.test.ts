@@ -131,8 +131,7 @@ it.skipIf(!isInstalled('pg_dump') || !isInstalled('psql'))(
   async () => {
     const { ac, sql, url } = await installLog({ major: 14 })
     const reader = follow(ac.log)
-    await publishedAfter({ ac, sql }, 5)
-    await emit({ ac }, 3)
+    await publishedAfter({ ac, sql }, 8)
     await reader.stop()
     const target = await testDatabase({ major: 14 })
     await restore(url, target.url)

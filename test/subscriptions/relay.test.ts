@@ -2,8 +2,16 @@
 import { describe, expect, it } from 'vitest'
 import { AftercommitEvent, metadataFromStored, type StoredMetadata } from '../../src/events/index.ts'
 import { relayDefaults } from '../../src/options.ts'
-import { parseRetry } from '../../src/runtime/index.ts'
-import { GiveUp, RetryAfter, SinkUnavailable } from '../../src/subscriptions/index.ts'
+import type { Database } from '../../src/postgres/index.ts'
+import { createHealth, createRegistry, createTestClock, parseRetry, silentLogger } from '../../src/runtime/index.ts'
+import {
+  createRelays,
+  GiveUp,
+  memorySink,
+  RetryAfter,
+  SinkUnavailable,
+  type SubscriptionHandle,
+} from '../../src/subscriptions/index.ts'
 import { decidePublish } from '../../src/subscriptions/relay-failure.ts'
 import { separate, type Trial } from '../../src/subscriptions/relay-separate.ts'
 import { isUnavailable, toMessage } from '../../src/subscriptions/sink.ts'
@@ -134,6 +142,35 @@ describe('a message', () => {
       traceparent,
       tenant: 'acme',
     })
+  })
+})
+
+describe('where the database cannot wake us', () => {
+  it('the log is looked at as often as the most impatient relay wants, and not at all without one', async () => {
+    const clock = createTestClock()
+    let looks = 0
+    const relays = createRelays({
+      database: { schemaName: { name: 'aftercommit' } } as Database,
+      clock,
+      logger: silentLogger,
+      metrics: createRegistry({ clock, logger: silentLogger }),
+      health: createHealth({ clock }),
+      process: 'here',
+      defaults: relayDefaults({}),
+      subscriptions: { register: ({ id }) => ({ id }) as SubscriptionHandle },
+      read: async () => [],
+      look: () => void looks++,
+    })
+    await relays.service.start()
+    await clock.advance(300_000)
+    expect(looks).toBe(0)
+    relays.register({ id: 'slow', to: memorySink(), pollInterval: '10s' })
+    relays.register({ id: 'quick', to: memorySink() })
+    await clock.advance(0)
+    const before = looks
+    await clock.advance(1_000)
+    expect(looks - before).toBe(10)
+    await relays.service.stop()
   })
 })
 

@@ -5,14 +5,14 @@ import { createInterface } from 'node:readline'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createAftercommit } from 'aftercommit'
 
-const { ledger, subscriptions, instance = {}, shutdown = true } = JSON.parse(process.argv[2])
+const { ledger, subscriptions, instance = {}, quiet = false } = JSON.parse(process.argv[2])
 
 process.on('unhandledRejection', (error) => console.log(`UNHANDLED ${error?.stack}`))
 
 const say = (level) => (fields, message) => console.log(`${level} ${message} ${JSON.stringify(fields)}`)
 const logger = { debug: say('debug'), info: say('info'), warn: say('warn'), error: say('error'), child: () => logger }
 
-const ac = createAftercommit({ ...instance, logger })
+const ac = createAftercommit({ ...instance, ...(quiet ? {} : { logger }) })
 for (const { behaviour = {}, batch = false, ...options } of subscriptions) {
   const handle = (event, context) => handleOne(options.id, behaviour, event, context)
   const handleBatch = async (events, context) => {
@@ -56,7 +56,7 @@ async function end(code) {
   process.exit(code)
 }
 
-if (shutdown) process.on('SIGTERM', () => void end(0))
+process.on('SIGTERM', () => void end(0))
 createInterface({ input: process.stdin }).on('line', (line) => {
   if (line === 'stop') void end(0)
   if (line === 'report') {

@@ -33,6 +33,8 @@ export type WorkerSubscription = Omit<SubscriptionOptions, 'handle' | 'handleBat
 export interface WorkerOptions {
   readonly subscriptions: readonly WorkerSubscription[]
   readonly instance: AftercommitOptions
+  /** Without log lines: a test that counts memory or tens of thousands of events does not want them. */
+  readonly quiet?: boolean
   readonly env?: Record<string, string>
 }
 

@@ -16,7 +16,11 @@ export async function partitionNames(sql: pg.Client): Promise<string[]> {
   return rows.map(({ name }) => name.replace('aftercommit.', ''))
 }
 
-/** As the tailer of some process would, once it has read so far. */
+/** As the tailer of some process would, once it has read so far: it looks whether history is the one it knows first. */
 export async function publishFrontier(sql: pg.Client, position: number): Promise<void> {
-  await sql.query(`select aftercommit.publish_frontier((select epoch from aftercommit.log_state), $1, $1)`, [position])
+  const { rows } = await sql.query(
+    `select aftercommit.publish_frontier(o_epoch, $1, $1) as published from aftercommit.check_log()`,
+    [position],
+  )
+  if (!rows[0].published) throw new Error(`the frontier ${position} was not published`)
 }
