@@ -38,7 +38,7 @@ begin
 
   v_from := v_open_from;
   loop
-    v_name := format('events_%s', lpad((v_from)::text, 12, '0'));
+    v_name := format('events_%s', lpad(v_from::text, greatest(12, length(v_from::text)), '0'));
     execute format('create table %1$I.%2$I partition of %1$I.events for values from (%3$s) to (%4$s)',
       :schema_literal, v_name, v_from, v_from + v_size);
     v_added := v_added || v_name;

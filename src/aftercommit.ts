@@ -3,6 +3,7 @@
  * nothing; emitting needs one connection of the pool and no background work.
  */
 import { createHash, randomUUID } from 'node:crypto'
+import { setMaxListeners } from 'node:events'
 import { hostname } from 'node:os'
 import { resolveDatabase } from './database-address.ts'
 import { createDeadLetters, type DeadLetters } from './dead-letters/index.ts'
@@ -210,6 +211,8 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     tell: tellsDetails ? (fields: Record<string, unknown>) => database.logger.debug(fields, 'emitted') : undefined,
   }
   const stopping = new AbortController()
+  // Every reader that is starting listens to it.
+  setMaxListeners(0, stopping.signal)
   const starts = new Set<Promise<void>>()
   let usable: Promise<void> | undefined
   let stopped = false

@@ -86,7 +86,7 @@ export function relayDefaults(env: NodeJS.ProcessEnv) {
 export type ResolvedOptions = ReturnType<typeof withDefaults>
 
 /** `1MB` is 2^20 bytes, as Postgres has it. */
-export function toBytes(size: string | number, setting: string): number {
+function toBytes(size: string | number, setting: string): number {
   const [, digits, unit = 'B'] = /^(\d+(?:\.\d+)?)\s*(B|kB|KB|MB|GB)?$/.exec(String(size)) ?? []
   const bytes = Number(digits) * ({ B: 1, kB: 1024, KB: 1024, MB: 1024 ** 2, GB: 1024 ** 3 }[unit] ?? Number.NaN)
   if (Number.isFinite(bytes) && bytes >= 1) return Math.floor(bytes)

@@ -2,7 +2,7 @@
  * Every failure of the launcher has a code that programs may branch on, and a message that says what to do next.
  * Messages never carry the server's password.
  */
-export const EMBEDDED_ERROR_CODES = [
+const EMBEDDED_ERROR_CODES = [
   'BAD_OPTION',
   'UNSUPPORTED_PLATFORM',
   'BINARIES_MISSING',

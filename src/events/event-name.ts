@@ -6,7 +6,7 @@ import { quoted } from './quoted.ts'
  * Event names: lower-case words joined by dots, past tense by convention (`order.placed`, `invoice.payment_failed`).
  * A last segment `vN` is the version of the schema, not a part of what the event is: routing and kinds ignore it.
  */
-export const MAX_EVENT_NAME_LENGTH = 200
+const MAX_EVENT_NAME_LENGTH = 200
 
 export function isEventName(name: string): boolean {
   return name.length <= MAX_EVENT_NAME_LENGTH && NAME.test(name)

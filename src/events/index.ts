@@ -37,7 +37,7 @@ export { freezeDeep } from './freeze.ts'
 export { checkAggregate, checkEventId, checkTenant, newEventId } from './identifiers.ts'
 export { JsonError, type JsonErrorCode } from './json-error.ts'
 export { parseJson } from './json-parse.ts'
-export { DEFAULT_MAX_BYTES, DEFAULT_MAX_DEPTH, type JsonLimits, stringifyJson } from './json-write.ts'
+export { type JsonLimits, stringifyJson } from './json-write.ts'
 export {
   type EventMetadata,
   type MetadataInput,

@@ -12,8 +12,8 @@ export interface JsonLimits {
   name?: string
 }
 
-export const DEFAULT_MAX_BYTES = 1_048_576
-export const DEFAULT_MAX_DEPTH = 64
+const DEFAULT_MAX_BYTES = 1_048_576
+const DEFAULT_MAX_DEPTH = 64
 
 /**
  * Writes JSON that Postgres keeps and that reads back as the same value, or throws a `JsonError` with the path of what

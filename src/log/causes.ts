@@ -27,7 +27,7 @@ export async function traceEvents(db: Queryable, id: string): Promise<EventTrace
   return { event, ...relativesOf(event, chain) }
 }
 
-export function relativesOf(event: AnyEvent, chain: readonly AnyEvent[]): Omit<EventTrace, 'event'> {
+function relativesOf(event: AnyEvent, chain: readonly AnyEvent[]): Omit<EventTrace, 'event'> {
   const byId = new Map(chain.map((one) => [one.id, one]))
   const ancestors: AnyEvent[] = []
   const seen = new Set([event.id])

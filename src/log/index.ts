@@ -27,7 +27,7 @@ export {
 } from './log.ts'
 export { grantEmit, grantRun } from './roles.ts'
 export { type LogSettings, readLogSettings, saveLogSettings } from './settings.ts'
-export { findPosition, findStart, type StartPoint } from './start-point.ts'
+export { findPosition, type StartPoint } from './start-point.ts'
 export { declareStream } from './statements.ts'
 export type { Page, PageFilter, Tailer, TailerStatus } from './tailer.ts'
 export type { UnblockRequest, UnblockTarget } from './unblock.ts'

@@ -160,7 +160,7 @@ export async function settledPosition(database: Database): Promise<bigint> {
 async function* follow(
   { database, tailer, ensureTailer }: LogOptions,
   lift: (event: AnyEvent) => AnyEvent,
-  { from = 'head', on, tenant, signal = NEVER }: TailOptions,
+  { from = 'head', on, tenant, signal = new AbortController().signal }: TailOptions,
 ): AsyncGenerator<AnyEvent, void, void> {
   const matches = on === undefined ? () => true : compilePatterns(on)
   await ensureTailer()
@@ -173,6 +173,8 @@ async function* follow(
     if (tailer.epoch !== epoch) epoch = await patiently(() => enterEpoch(database, tailer, position), patience)
     const page = await patiently(() => tailer.read(position, PAGE), patience)
     if (page === undefined) return
+    // Read while the log entered another epoch: whether it may be handed out is decided first.
+    if (tailer.epoch !== epoch) continue
     for (const event of page.events) {
       if (signal.aborted) return
       position = event.position
@@ -220,5 +222,3 @@ function checkLimit(limit: number): number {
   if (Number.isSafeInteger(limit) && limit >= 1 && limit <= 10_000) return limit
   throw new AftercommitError('BAD_OPTION', 'limit must be a whole number from 1 to 10000. Read page by page for more.')
 }
-
-const NEVER = new AbortController().signal

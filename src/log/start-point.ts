@@ -15,12 +15,23 @@ export interface Start {
 export async function findStart(db: Queryable, from: StartPoint, head: bigint): Promise<Start> {
   if (from === 'start') return { after: 0n }
   if (from === 'head') return { after: head }
-  if (typeof from === 'bigint' && from >= 0n) return { after: from }
+  if (typeof from === 'bigint' && from >= 0n) return { after: await stillKept(db, from) }
   if (from instanceof Date && Number.isFinite(from.getTime()))
     return { after: await findTime(db, from, head), since: from }
   throw new AftercommitError(
     'BAD_OPTION',
     "`from` must be 'start', 'head', a position (bigint, 0 or more) or a valid Date.",
+  )
+}
+
+/** Nothing is passed over silently: a position below what retention has kept is refused. */
+async function stillKept(db: Queryable, position: bigint): Promise<bigint> {
+  const kept = await selectKeptFrom(db)
+  if (position + 1n >= kept) return position
+  throw new AftercommitError(
+    'HISTORY_LOST',
+    `Events ${position + 1n} to ${kept - 1n} are no longer kept, so reading did not begin above ${position}. ` +
+      "Begin at 'start' to go on with the oldest event there is.",
   )
 }
 

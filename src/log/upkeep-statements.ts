@@ -91,7 +91,7 @@ export async function listDetached(db: Queryable): Promise<string[]> {
        join pg_catalog.pg_class parent on parent.oid = pg_catalog.to_regclass($1::text) and parent.relnamespace = c.relnamespace
       where c.relkind = 'r'
         and not c.relispartition
-        and c.relname ~ '^events_\\d{12}$'`,
+        and c.relname ~ '^events_\\d{12,}$'`,
     [`${db.schema}.events`],
   )
   return rows.map((row) => row.name)

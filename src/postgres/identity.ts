@@ -26,7 +26,7 @@ export async function assertSameDatabase(ours: Queryable, theirs: Queryable): Pr
   )
 }
 
-export function databaseIdentity(db: Queryable): Promise<DatabaseIdentity> {
+function databaseIdentity(db: Queryable): Promise<DatabaseIdentity> {
   const key = identityKey(db)
   const known = identities.get(key)
   if (known) return known

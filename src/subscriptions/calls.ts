@@ -118,8 +118,15 @@ async function moveCheckpoint(run: RunState, tx: Transaction, events: readonly A
 async function tellCause(tx: Transaction, event: AnyEvent): Promise<void> {
   await tx.query(
     `select set_config('aftercommit.correlation_id', $1::text, true), set_config('aftercommit.causation_id', $2::text, true),
-            set_config('aftercommit.depth', $3::text, true)`,
-    [event.metadata.correlationId ?? event.id, event.id, String(event.metadata.depth + 1)],
+            set_config('aftercommit.depth', $3::text, true), set_config('aftercommit.user_id', $4::text, true),
+            set_config('aftercommit.tenant', $5::text, true)`,
+    [
+      event.metadata.correlationId ?? event.id,
+      event.id,
+      String(event.metadata.depth + 1),
+      event.metadata.userId ?? '',
+      event.tenant ?? '',
+    ],
   )
 }
 

@@ -6,7 +6,7 @@ import { type Duration, parseRetry, type RetryOptions, type RetryPolicy, toMs } 
 
 /** What a handler is told besides the event. */
 export interface HandlerContext<Tx = unknown> {
-  /** Fires on timeout, lost lease and stop: whatever the handler waits for should end. */
+  /** Fires when its time is up and when the lease is lost: whatever the handler waits for should end. */
   readonly signal: AbortSignal
   /** From 1. */
   readonly attempt: number

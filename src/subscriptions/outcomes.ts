@@ -80,7 +80,7 @@ export function isOutcomeUnknown(run: RunState, error: unknown): boolean {
 }
 
 /** The event becomes a letter; with `park`, whatever waits for its key goes behind it. */
-export async function bury(run: RunState, item: Item, error: unknown): Promise<void> {
+async function bury(run: RunState, item: Item, error: unknown): Promise<void> {
   const { definition, parts, lanes, progress } = run
   const { database, metrics, storeStacks } = parts
   const parks = definition.onFailure === 'park' && !isUnauthorised(error)

@@ -56,6 +56,17 @@ export async function hasSubscription(db: Queryable, id: string): Promise<boolea
   return rows.length > 0
 }
 
+/** How long the server lets a transaction idle, in milliseconds; 0 for ever. Later servers also limit it as a whole. */
+export async function selectTransactionLimits(db: Queryable): Promise<{ setting: string; ms: number }[]> {
+  const { rows } = await db.query<{ setting: string; ms: string }>(
+    `select name as setting, setting as ms
+       from pg_catalog.pg_settings
+      where name in ('idle_in_transaction_session_timeout', 'transaction_timeout')
+        and setting <> '0'`,
+  )
+  return rows.map(({ setting, ms }) => ({ setting, ms: Number(ms) }))
+}
+
 /** Moves the checkpoint. False when the lease changed hands, in which case nothing was written. */
 export async function saveCheckpoint(db: Queryable, held: Held, to: Checkpoint): Promise<boolean> {
   const { rowCount } = await db.query(

@@ -3,13 +3,13 @@ import { AftercommitError } from '../errors.ts'
 import type { EventDefinitions } from '../events/index.ts'
 import { findPosition, settledPosition, type Tailer } from '../log/index.ts'
 import type { Database, Transaction } from '../postgres/index.ts'
-import type { Clock, Health, Logger, Registry, Service } from '../runtime/index.ts'
+import { type Clock, formatDuration, type Health, type Logger, type Registry, type Service } from '../runtime/index.ts'
 import { type Definition, definitionText } from './definition.ts'
 import { createHandle, type SubscriptionHandle } from './handle.ts'
 import { lowestCheckpoint, lowestNeeded, type SubscriptionState, selectStates } from './handle-statements.ts'
 import { Keeper } from './keeper.ts'
 import { createSubscriptionMetrics } from './metrics.ts'
-import { hasSubscription, registerSubscription } from './statements.ts'
+import { hasSubscription, registerSubscription, selectTransactionLimits } from './statements.ts'
 
 export interface Subscriptions {
   /** The handle of a subscription, wherever it runs. */
@@ -99,6 +99,7 @@ export function createSubscriptions(options: SubscriptionsOptions): Subscription
   }
 
   async function place(definition: Definition): Promise<bigint> {
+    if (definition.transactional) await assertTransactionLimits(database, definition)
     const { id, kind, from } = definition
     const position = (await hasSubscription(database, id))
       ? 0n
@@ -167,8 +168,20 @@ export function createSubscriptions(options: SubscriptionsOptions): Subscription
   }
 }
 
+/** A handler in a transaction that the server ends before its time would be tried again for ever. */
+async function assertTransactionLimits(database: Database, { id, timeoutMs }: Definition): Promise<void> {
+  for (const { setting, ms } of await selectTransactionLimits(database)) {
+    if (ms >= timeoutMs) continue
+    throw new AftercommitError(
+      'BAD_OPTION',
+      `Subscription "${id}" is transactional and its handler may take ${formatDuration(timeoutMs)}, but the server ends ` +
+        `such a transaction after ${formatDuration(ms)} (${setting}), so it was not started. Lower its \`timeout\`, or raise the setting for this role.`,
+    )
+  }
+}
+
 /** By parts around each `*`: the first and last are anchored, the others come in order. */
-export function matchesId(id: string, pattern: string): boolean {
+function matchesId(id: string, pattern: string): boolean {
   const parts = pattern.split('*')
   if (parts.length === 1) return id === pattern
   const last = parts.pop()!

@@ -25,7 +25,9 @@ beforeAll(buildPackage)
 const CANARY = 'canary-49a1'
 const CHAOS_MS = Number(process.env.AFTERCOMMIT_CHAOS_SECONDS ?? 60) * 1_000
 
-it('whatever goes wrong, nothing is lost, invented, reordered, shared or left behind', { timeout: CHAOS_MS + 180_000 }, async () => {
+it('whatever goes wrong, nothing is lost, invented, reordered, shared or left behind', {
+  timeout: CHAOS_MS + 180_000,
+}, async () => {
   const server = await ownServer()
   const ac = instance({ database: server.url })
   await ac.migrate()
@@ -58,9 +60,15 @@ it('whatever goes wrong, nothing is lost, invented, reordered, shared or left be
 
   const ended = ledger.ended('plain')
   const seen = new Set(ended.map(({ id }) => id))
-  expect(ids.filter((id) => !seen.has(id)), `lost ${told}`).toEqual([])
+  expect(
+    ids.filter((id) => !seen.has(id)),
+    `lost ${told}`,
+  ).toEqual([])
   const stored = new Set((await sql.query('select id from aftercommit.events')).rows.map(({ id }) => id))
-  expect([...seen].filter((id) => !stored.has(id)), `invented ${told}`).toEqual([])
+  expect(
+    [...seen].filter((id) => !stored.has(id)),
+    `invented ${told}`,
+  ).toEqual([])
   expect(stored.size).toBe(ids.length)
   expectOrderPerKey(ended)
   expectOrderPerKey(ledger.ended('effects'))

@@ -82,7 +82,10 @@ describe('an owner that sleeps', () => {
     first.kill('SIGCONT')
     await ledger.reaches(400)
     // It may finish the call it was in, and begin one more before it has heard of the end of its session.
-    const woken = ledger.entries().filter(({ pid }) => pid === first.pid).slice(atSleep)
+    const woken = ledger
+      .entries()
+      .filter(({ pid }) => pid === first.pid)
+      .slice(atSleep)
     expect(woken.filter(({ what }) => what === 'begin').length).toBeLessThanOrEqual(1)
     expectOrderPerKey(ledger.ended())
     await writes.expectMonotonic()
@@ -101,7 +104,10 @@ describe('an owner that sleeps', () => {
     first.kill('SIGCONT')
     await emitMany(sql, 20, { prefix: 'awake-' })
     await ledger.reaches(80)
-    const woken = ledger.entries().filter(({ pid }) => pid === first.pid).slice(atSleep)
+    const woken = ledger
+      .entries()
+      .filter(({ pid }) => pid === first.pid)
+      .slice(atSleep)
     expect(woken.filter(({ what }) => what === 'begin')).toEqual([])
     await writes.expectMonotonic()
     second.kill('SIGTERM')

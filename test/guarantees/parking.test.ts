@@ -123,7 +123,9 @@ describe('behind a letter', () => {
     const next = another()
     subscribe(next)
     await next.start()
-    await next.transaction((tx) => tx.emit('lamp.lit', { id: 'third', aggregate: { type: 'lamp', id: 'k1' }, payload: {} }))
+    await next.transaction((tx) =>
+      tx.emit('lamp.lit', { id: 'third', aggregate: { type: 'lamp', id: 'k1' }, payload: {} }),
+    )
     await waiting(2)
     expect(done).toEqual([])
     await next.deadLetters.redrive({})

@@ -7,19 +7,33 @@ import { emitMany } from '../subscriptions/support/open-subscriptions.ts'
 import { buildPackage } from '../support/build.ts'
 import { connect, testDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
-import { type Behaviour, expectOrderPerKey, fileLedger, startWorker, type WorkerSubscription } from './support/workers.ts'
+import {
+  type Behaviour,
+  expectOrderPerKey,
+  fileLedger,
+  startWorker,
+  type WorkerSubscription,
+} from './support/workers.ts'
 
 beforeAll(buildPackage)
 
 const MAX_ATTEMPTS = 3
 
-async function supervise(subscription: Partial<WorkerSubscription>, behaviour: Behaviour, env: Record<string, string> = {}) {
+async function supervise(
+  subscription: Partial<WorkerSubscription>,
+  behaviour: Behaviour,
+  env: Record<string, string> = {},
+) {
   const { url } = await testDatabase({ migrated: true })
   const sql = await connect(url)
   const ledger = fileLedger()
   await emitMany(sql, 300, { keys: 30 })
   const retry = { maxAttempts: MAX_ATTEMPTS, initialDelay: '10ms' }
-  const options = { instance: { database: url }, subscriptions: [{ id: 'sub', retry, ...subscription, behaviour }], env }
+  const options = {
+    instance: { database: url },
+    subscriptions: [{ id: 'sub', retry, ...subscription, behaviour }],
+    env,
+  }
   const isOver = async () => {
     const { rows } = await sql.query('select position from aftercommit.checkpoints')
     return rows[0]?.position === '300'

@@ -1,6 +1,6 @@
 // A process that runs one subscription and writes every call into a file that is not the product's: `begin` before
 // its work, `end` after it. Usage: node worker.mjs <json>; see WorkerOptions in workers.ts.
-import { appendFileSync, readFileSync, readdirSync } from 'node:fs'
+import { appendFileSync, readdirSync, readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createAftercommit } from 'aftercommit'
@@ -42,7 +42,10 @@ async function handleOne(subscription, behaviour, event, context) {
 
 /** So often as it was told, counted in the ledger: this process remembers nothing of those before it. */
 function die(subscription, { on, how, times = Number.POSITIVE_INFINITY, when }) {
-  const lines = readFileSync(ledger, 'utf8').split('\n').filter(Boolean).map((line) => JSON.parse(line))
+  const lines = readFileSync(ledger, 'utf8')
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line))
   const before = lines.filter((line) => line.what === when && line.id === on && line.subscription === subscription)
   if (before.length > times) return
   if (how === 'exit') process.exit(1)
