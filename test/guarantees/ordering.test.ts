@@ -6,6 +6,9 @@ import { expectAllRead, expectStored, readBy } from './support/ledger.ts'
 import { runLoad } from './support/load.ts'
 import { keepAppending, LOGS, play, readMetric, standsAtHole } from './support/play.ts'
 
+/** `npm run chaos` asks for more. */
+const LOAD_FACTOR = Number(process.env.AFTERCOMMIT_LOAD_FACTOR ?? 1)
+
 describe.each(LOGS)('order on Postgres $major, wake $wake', (where) => {
   test('an event that is committed after a later one is read before it', async () => {
     const game = await play(where)
@@ -107,7 +110,7 @@ describe.each(LOGS)('order on Postgres $major, wake $wake', (where) => {
     const inTheMiddle = instance({ database: game.url })
     const rolledBack = await runLoad(game, {
       writers: 16,
-      transactionsEach: where.major === 18 && where.wake === 'doorbell' ? 200 : 100,
+      transactionsEach: (where.major === 18 && where.wake === 'doorbell' ? 200 : 100) * LOAD_FACTOR,
       halfway: () => others.push(follow(inTheMiddle.log)),
     })
     await game.append()
