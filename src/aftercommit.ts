@@ -361,8 +361,9 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     transaction: (fn, transactionOptions) => database.transaction((tx) => fn(withEmit(tx)), transactionOptions),
     async emit(db: unknown, first: unknown, event?: unknown): Promise<never> {
       const queryable = toQueryable(db, database.schema)
-      await assertSameDatabase(database, queryable)
-      return (await emitThrough(queryable, first, event)) as never
+      const asked = assertSameDatabase(database, queryable)
+      if (asked) await asked
+      return emitThrough(queryable, first, event) as Promise<never>
     },
     log,
     status: () => readStatus({ database, address: () => addressOf(address.target), logStatus: () => log.status() }),

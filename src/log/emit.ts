@@ -11,6 +11,7 @@ import {
   checkPayload,
   checkTenant,
   type EventDefinitions,
+  type JsonLimits,
   type MetadataInput,
   metadataToStored,
   newEventId,
@@ -130,17 +131,30 @@ function completeEvent(
 ): PreparedEvent {
   const { type, aggregate, occurredAt } = request
   const id = request.id ?? newEventId()
-  const limits = { maxBytes: settings.maxPayloadBytes, maxDepth: settings.maxNesting }
+  const limits = limitsOf(settings)
   return {
     id,
     type,
     aggregateType: aggregate?.type ?? null,
     aggregateId: aggregate?.id ?? null,
-    payload: stringifyJson(payload ?? null, { ...limits, name: 'payload' }),
-    metadata: stringifyJson(completeMetadata(request, id, schemaVersion, settings), { ...limits, name: 'metadata' }),
+    payload: stringifyJson(payload ?? null, limits),
+    metadata: metadataText(request, id, schemaVersion, settings, limits),
     occurredAt: occurredAt === undefined ? null : toTimestampText(occurredAt),
     extra: extraOf(request, limits),
   }
+}
+
+/** An event that nothing led to, as most are, carries its own id and nothing else. */
+function metadataText(
+  request: EmitRequest,
+  id: string,
+  schemaVersion: number,
+  settings: EmitSettings,
+  limits: JsonLimits,
+): string {
+  const plain = request.metadata === undefined && schemaVersion === 1 && currentCause() === undefined
+  if (plain && settings.currentTraceparent() === undefined) return `{"correlation_id":${JSON.stringify(id)}}`
+  return stringifyJson(completeMetadata(request, id, schemaVersion, settings), { ...limits, name: 'metadata' })
 }
 
 /** What the caller gives wins; the rest follows from the event being handled, or begins a new chain. */
@@ -165,7 +179,18 @@ function completeMetadata(request: EmitRequest, eventId: string, schemaVersion: 
   })
 }
 
-function extraOf(request: EmitRequest, limits: { maxBytes: number; maxDepth: number }): string | null {
+/** Made once per instance. */
+function limitsOf(settings: EmitSettings): Required<JsonLimits> {
+  const known = limitsBySettings.get(settings)
+  if (known) return known
+  const limits = { maxBytes: settings.maxPayloadBytes, maxDepth: settings.maxNesting, name: 'payload' }
+  limitsBySettings.set(settings, limits)
+  return limits
+}
+
+const limitsBySettings = new WeakMap<EmitSettings, Required<JsonLimits>>()
+
+function extraOf(request: EmitRequest, limits: Required<JsonLimits>): string | null {
   const tenant = request.tenant ?? currentCause()?.tenant
   const { changes, previous, id, expectedVersion } = request
   const none = tenant ?? changes ?? previous ?? id ?? expectedVersion

@@ -7,7 +7,7 @@ import { quoteIdentifier } from '../postgres/index.ts'
 
 const EMIT_FUNCTIONS = [
   'append(text, text, text, text, jsonb, jsonb, timestamptz, jsonb)',
-  'append_many(text[], text[], text[], text[], text[], text[], timestamptz[], jsonb[])',
+  'append_many(text[], text[], text[], text[], jsonb, jsonb, timestamptz[], jsonb[])',
   'emit(text, text, text, jsonb, jsonb, jsonb, text, timestamptz)',
   'new_id()',
 ]

@@ -51,14 +51,14 @@ export async function appendMany(db: Queryable, events: readonly PreparedEvent[]
     events.every((event) => pick(event) === null) ? null : toArrayLiteral(events, pick)
   const { rows } = await db.query<{ appended: string }>(
     `select ${db.schema}.append_many(($1::text)::text[], ($2::text)::text[], ($3::text)::text[], ($4::text)::text[],
-       ($5::text)::text[], ($6::text)::text[], ($7::text)::timestamptz[], ($8::text)::jsonb[]) as appended`,
+       ($5::text)::jsonb, ($6::text)::jsonb, ($7::text)::timestamptz[], ($8::text)::jsonb[]) as appended`,
     [
       column((event) => event.id),
       column((event) => event.type),
       column((event) => event.aggregateType),
       column((event) => event.aggregateId),
-      column((event) => event.payload),
-      column((event) => event.metadata),
+      `[${events.map((event) => event.payload).join(',')}]`,
+      `[${events.map((event) => event.metadata).join(',')}]`,
       column((event) => event.occurredAt),
       column((event) => event.extra),
     ],
@@ -72,13 +72,15 @@ function toArrayLiteral(events: readonly PreparedEvent[], pick: (event: Prepared
   for (let i = 0; i < events.length; i++) {
     if (i > 0) literal += ','
     const value = pick(events[i]!)
-    literal += value === null ? 'NULL' : `"${NEEDS_ESCAPE.test(value) ? value.replace(ESCAPED, '\\$&') : value}"`
+    literal += value === null ? 'NULL' : `"${escapeElement(value)}"`
   }
   return `${literal}}`
 }
 
-const NEEDS_ESCAPE = /["\\]/
-const ESCAPED = /["\\]/g
+function escapeElement(value: string): string {
+  const escaped = value.includes('\\') ? value.replaceAll('\\', '\\\\') : value
+  return escaped.includes('"') ? escaped.replaceAll('"', '\\"') : escaped
+}
 
 export interface EventFilter {
   readonly after?: bigint | undefined

@@ -226,7 +226,8 @@ export class Tailer implements Service {
     }
     const { span, ...wanted } = filter
     const upTo = span === undefined ? this.#at : minOf(this.#at, after + span)
-    const rows = await selectEvents(this.#options.database, { ...wanted, after, upTo, limit })
+    // Not the pool for work: handlers that hold all of it must not keep others from reading.
+    const rows = await selectEvents(this.#options.database.control, { ...wanted, after, upTo, limit })
     const events = rows.map(toEvent)
     return { events, upTo: rows.length < limit ? maxOf(upTo, after) : events.at(-1)!.position }
   }

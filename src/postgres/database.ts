@@ -50,7 +50,7 @@ export function createDatabase({
   ssl,
   applicationName,
   poolSize = 10,
-  controlPoolSize = 2,
+  controlPoolSize = 3,
   connectTimeoutMs = 10_000,
   queryTimeoutMs = 60_000,
   logger = silentLogger,

@@ -15,10 +15,22 @@ export interface DatabaseIdentity {
   system: string | null
 }
 
-export async function assertSameDatabase(ours: Queryable, theirs: Queryable): Promise<void> {
-  if (identityKey(ours) === identityKey(theirs)) return
+/** Undefined when that is known already: the common case costs neither a question nor a turn of the event loop. */
+export function assertSameDatabase(ours: Queryable, theirs: Queryable): Promise<void> | undefined {
+  const [ourKey, theirKey] = [identityKey(ours), identityKey(theirs)]
+  if (ourKey === theirKey || same.get(ourKey)?.has(theirKey)) return undefined
+  return compareDatabases(ours, theirs)
+}
+
+const same = new WeakMap<object, WeakSet<object>>()
+
+async function compareDatabases(ours: Queryable, theirs: Queryable): Promise<void> {
   const [expected, actual] = await Promise.all([databaseIdentity(ours), databaseIdentity(theirs)])
-  if (isSame(expected, actual)) return
+  if (isSame(expected, actual)) {
+    const known = same.get(identityKey(ours)) ?? new WeakSet()
+    same.set(identityKey(ours), known.add(identityKey(theirs)))
+    return
+  }
   throw new AftercommitError(
     'OTHER_DATABASE',
     `The transaction belongs to database ${describe(actual)}, while aftercommit keeps its log in ` +

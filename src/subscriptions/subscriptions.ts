@@ -101,10 +101,10 @@ export function createSubscriptions(options: SubscriptionsOptions): Subscription
   async function place(definition: Definition): Promise<bigint> {
     if (definition.transactional) await assertTransactionLimits(database, definition)
     const { id, kind, from } = definition
-    const position = (await hasSubscription(database, id))
+    const position = (await hasSubscription(database.control, id))
       ? 0n
-      : await findPosition(database, from, await settledPosition(database))
-    const { generation, isNew } = await registerSubscription(database, {
+      : await findPosition(database.control, from, await settledPosition(database))
+    const { generation, isNew } = await registerSubscription(database.control, {
       id,
       kind,
       definition: definitionText(definition),

@@ -110,6 +110,26 @@ describe('behind a letter', () => {
     expect(done).toEqual(['second', 'third', 'fourth'])
   })
 
+  it('many keys that wait behind a second letter do not keep another key from being redriven', async () => {
+    const { ac, emitMany, emit, broken, done, subscribe, waiting } = await openGame()
+    subscribe()
+    for (const id of [...numbered(60, 'first-'), ...numbered(60, 'second-'), 'later']) broken.add(id)
+    await ac.start()
+    await emitMany(60, { keys: 60, prefix: 'first-' })
+    await emitMany(60, { keys: 60, prefix: 'second-' })
+    await emitMany(60, { keys: 60, prefix: 'third-' })
+    await waiting(120)
+    for (const id of numbered(60, 'first-')) broken.delete(id)
+    await ac.deadLetters.redrive({ owner: 'sub' })
+    await eventually(async () => (await ac.deadLetters.count({ status: 'dead' })) === 60)
+    await emit('later', { key: 'another' })
+    await eventually(async () => (await ac.deadLetters.count({ eventId: 'later', status: 'dead' })) === 1)
+    broken.delete('later')
+    await ac.deadLetters.redrive({ eventId: 'later' })
+    await eventually(() => done.includes('later'))
+    expect(done.filter((id) => id.startsWith('third-'))).toEqual([])
+  })
+
   it('the next process knows what waits: it lets nothing of the key through', async () => {
     const { ac, emit, broken, done, subscribe, waiting, another } = await openGame()
     subscribe()
@@ -171,10 +191,11 @@ describe('a process that is killed', () => {
     const ledger = fileLedger()
     const instance = { database: url }
     await emitMany(sql, 120, { keys: 3 })
-    const retry = { maxAttempts: 1 } as const
     const broken = await startWorker(ledger, {
       instance,
-      subscriptions: [{ id: 'sub', retry, behaviour: { fails: ['event-1', 'event-2', 'event-3'] } }],
+      subscriptions: [
+        { id: 'sub', retry: { maxAttempts: 1 }, behaviour: { fails: ['event-1', 'event-2', 'event-3'] } },
+      ],
     })
     await eventually(async () => (await sql.query('select from aftercommit.parked')).rowCount === 117)
     broken.kill('SIGKILL')
@@ -182,10 +203,10 @@ describe('a process that is killed', () => {
     await sql.query(`update aftercommit.letters set status = 'redriving'`)
     for (const on of ['event-1', 'event-50', 'event-90']) {
       const dies = { on, how: 'kill', when: 'end', times: 1 } as const
-      const worker = await startWorker(ledger, { instance, subscriptions: [{ id: 'sub', retry, behaviour: { dies } }] })
+      const worker = await startWorker(ledger, { instance, subscriptions: [{ id: 'sub', behaviour: { dies } }] })
       await worker.exited
     }
-    await startWorker(ledger, { instance, subscriptions: [{ id: 'sub', retry }] })
+    await startWorker(ledger, { instance, subscriptions: [{ id: 'sub' }] })
     await ledger.reaches(120)
     expectOrderPerKey(ledger.ended())
     await eventually(async () => (await sql.query('select from aftercommit.parked')).rowCount === 0)

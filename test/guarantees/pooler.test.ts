@@ -91,18 +91,18 @@ describe('few connections', () => {
     })
     const beside = recorder()
     ac.subscribe({ id: 'beside', checkpoint: 'sync', handle: beside.handle })
-    await emitMany(sql, 60, { keys: 30 })
+    await emitMany(sql, 2_000, { keys: 30 })
     await ac.start()
-    // Both connections are taken; what is reserved for checkpoints is not.
+    // Both connections are taken; what is reserved for pages and checkpoints is not.
     await eventually(() => inside === 2)
-    await emitMany(sql, 20, { prefix: 'more-' })
-    await beside.sees('more-20')
+    await beside.sees('event-2000')
     await eventually(async () => {
       const { rows } = await sql.query(`select position from aftercommit.checkpoints where subscription_id = 'beside'`)
-      return rows[0]?.position === '80'
+      return rows[0]?.position === '2000'
     })
+    expect(inside).toBe(2)
     held.open()
-    await eventually(async () => (await sql.query('select from effects')).rowCount === 80)
+    await eventually(async () => (await sql.query('select from effects')).rowCount === 2_000)
     expect(await ac.deadLetters.count()).toBe(0)
   })
 })
@@ -161,5 +161,23 @@ describe('short timeouts of the server', () => {
     expect(seen.ids).toEqual(numbered(3))
     expect(open).toBe(0)
     expect(lines.filter((line) => line.startsWith('error'))).toEqual([])
+  })
+
+  it('transactions idle for 300 ms: a transactional handler that may take longer is refused at the start', async () => {
+    const { url, name } = await testDatabase({ migrated: true })
+    const sql = await connect(url)
+    await sql.query(`alter database ${name} set idle_in_transaction_session_timeout = '300ms'`)
+    const refused = instance({ database: url })
+    refused.subscribe({ id: 'sub', transactional: true, handle: () => {} })
+    const error = await refused.start().catch((thrown: unknown) => thrown)
+    expect(error).toMatchObject({ code: 'BAD_OPTION' })
+    expect(String(error)).toMatch(/"sub".*idle_in_transaction_session_timeout/)
+
+    const fitting = instance({ database: url })
+    const seen = recorder()
+    fitting.subscribe({ id: 'sub', transactional: true, timeout: '200ms', handle: seen.handle })
+    await emitMany(sql, 3)
+    await fitting.start()
+    await seen.sees('event-3')
   })
 })

@@ -114,7 +114,7 @@ describe.each(Object.entries(LIBRARIES))('%s', (name, open) => {
       await library.transaction(fn)
       return library.sent!() - before
     }
-    const check = (tx: unknown) => assertSameDatabase(ours, toQueryable(tx, ours.schema))
+    const check = async (tx: unknown) => assertSameDatabase(ours, toQueryable(tx, ours.schema))
     const [first, second, empty] = [await cost(check), await cost(check), await cost(async () => {})]
     expect(first).toBeGreaterThan(second)
     expect(second).toBe(empty)

@@ -29,13 +29,15 @@ describe('pause', () => {
     expect(acknowledged).toBe(false)
     blocked.open()
     await pausing
-    expect(ends).toEqual(['first'])
+    // Until it is acknowledged the owner may go on; from then on everything that was begun has ended.
+    const begun = [...seen.ids]
+    expect(ends).toEqual(begun)
     await emit('third')
     // The process is alive and reads: another subscription of it handles the event.
     const other = recorder()
     ac.subscribe({ id: 'other', handle: other.handle })
     await other.sees('third')
-    expect(seen.ids).toEqual(['first'])
+    expect(seen.ids).toEqual(begun)
     await handle.resume({ who: 'me' })
     await seen.sees('third')
     expect(seen.ids).toEqual(['first', 'second', 'third'])

@@ -18,12 +18,19 @@ const ADAPTERS: readonly Adapter[] = [pgAdapter, postgresJsAdapter, drizzleAdapt
 /** `schema` is quoted already. What was a Queryable of that schema is returned as it is, our own transaction included. */
 export function toQueryable(source: unknown, schema: string): Queryable {
   if (isQueryable(source)) return source.schema === schema ? source : withSchema(source, schema)
+  const known = isObject(source) ? adapted.get(source)?.get(schema) : undefined
+  if (known) return known
   const adapter = isObject(source) ? ADAPTERS.find((candidate) => candidate.accepts(source)) : undefined
   if (!isObject(source) || !adapter) throw notATransaction(source)
   const queryable: Queryable = { schema, query: adapter.toQuery(source) }
   shareIdentity(queryable, adapter.identityKey(source))
+  const bySchema = adapted.get(source) ?? new Map<string, Queryable>()
+  adapted.set(source, bySchema.set(schema, queryable))
   return queryable
 }
+
+/** A client is recognised once, not at every statement. */
+const adapted = new WeakMap<object, Map<string, Queryable>>()
 
 function isQueryable(source: unknown): source is Queryable {
   return isObject(source) && hasMethods(source, 'query') && typeof property(source, 'schema') === 'string'

@@ -76,7 +76,7 @@ export interface Arena {
 
 export type Fault = (arena: Arena) => Promise<void>
 
-export const FAULTS: Record<string, Fault> = {
+const FAULTS: Record<string, Fault> = {
   async 'kill a worker'({ places }) {
     oneOf(places).current()?.kill('SIGKILL')
   },
