@@ -1,6 +1,7 @@
 /** What the cases share: taking turns, medians, percentiles, and the event that everybody writes. */
 import { createAftercommit } from 'aftercommit'
 import pg from 'pg'
+import { uuidv7 } from 'uuidv7'
 
 export const payload = {
   total: 90,
@@ -89,7 +90,8 @@ export function insertText(table) {
           values ($1, $2, $3, $4, $5, $6, $7) returning position`
 }
 
-export function insertValues(id) {
+export function insertValues() {
+  const id = uuidv7()
   const metadata = JSON.stringify({ correlation_id: id })
-  return [id, 'order.placed', 'order', id, JSON.stringify(payload), metadata, new Date().toISOString()]
+  return [id, 'order.placed', 'order', uuidv7(), JSON.stringify(payload), metadata, new Date().toISOString()]
 }

@@ -13,8 +13,8 @@ export function run({ url, ms, rounds }) {
       recorded_at timestamptz not null default clock_timestamp())`)
     const rates = await takeTurns(
       {
-        plain: (n) => clients[n].query(insertText('bench_append.plain'), insertValues(uuidv7())),
-        bare: (n) => clients[n].query(insertText('bench_append.events'), insertValues(uuidv7())),
+        plain: (n) => clients[n].query(insertText('bench_append.plain'), insertValues()),
+        bare: (n) => clients[n].query(insertText('bench_append.events'), insertValues()),
         library: (n) => ac.emit(clients[n], 'order.placed', { aggregate: { type: 'order', id: uuidv7() }, payload }),
       },
       { rounds, ms, writers },

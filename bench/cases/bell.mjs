@@ -19,9 +19,9 @@ export function run({ url, ms, rounds }) {
       const readers = await Promise.all(['bench_bell', 'bench_notify'].map((schema) => startReader(url, schema)))
       const rates = await takeTurns(
         {
-          silent: (n) => clients[n].query(insertText('bench_bell.silent'), insertValues(uuidv7())),
-          doorbell: (n) => clients[n].query(insertText('bench_bell.events'), insertValues(uuidv7())),
-          notify: (n) => clients[n].query(insertText('bench_notify.events'), insertValues(uuidv7())),
+          silent: (n) => clients[n].query(insertText('bench_bell.silent'), insertValues()),
+          doorbell: (n) => clients[n].query(insertText('bench_bell.events'), insertValues()),
+          notify: (n) => clients[n].query(insertText('bench_notify.events'), insertValues()),
         },
         { rounds, ms, writers },
       )

@@ -9,8 +9,14 @@ import { quoted } from './quoted.ts'
 const MAX_EVENT_NAME_LENGTH = 200
 
 export function isEventName(name: string): boolean {
-  return name.length <= MAX_EVENT_NAME_LENGTH && NAME.test(name)
+  if (wellFormed.has(name)) return true
+  if (name.length > MAX_EVENT_NAME_LENGTH || !NAME.test(name)) return false
+  if (wellFormed.size < 1_000) wellFormed.add(name)
+  return true
 }
+
+/** A program emits the same few names over and over. */
+const wellFormed = new Set<string>()
 
 /** Throws BAD_EVENT_NAME, with a suggestion where there is an obvious one. */
 export function checkEventName(name: unknown): asserts name is string {

@@ -67,15 +67,17 @@ export async function emitEvents(
   requests: readonly EmitRequest[],
 ): Promise<Emitted[]> {
   if (requests.length === 0) return []
-  const prepared = await prepareAll(requests, settings)
+  const awaited = prepareAll(requests, settings)
+  const prepared = awaited instanceof Promise ? await awaited : awaited
+  let answers: string[]
   try {
-    const answers = prepared.length === 1 ? [await appendOne(db, prepared[0]!)] : await appendMany(db, prepared)
-    const emitted = answers.map((answer, i) => toEmitted(prepared[i]!.id, answer))
-    if (settings.tell) for (const [i, event] of prepared.entries()) settings.tell(toLogFields(event, emitted[i]!))
-    return emitted
+    answers = prepared.length === 1 ? [await appendOne(db, prepared[0]!)] : await appendMany(db, prepared)
   } catch (error) {
     throw explainAppendError(error, requests)
   }
+  const emitted = answers.map((answer, i) => toEmitted(prepared[i]!.id, answer))
+  if (settings.tell) for (const [i, event] of prepared.entries()) settings.tell(toLogFields(event, emitted[i]!))
+  return emitted
 }
 
 function toLogFields({ id, type, metadata }: PreparedEvent, { position }: Emitted): Record<string, unknown> {

@@ -120,6 +120,12 @@ export async function writeLetter(db: Queryable, held: Held, to: Checkpoint, let
          set error = excluded.error, attempts = l.attempts + excluded.attempts, status = 'dead', parks = excluded.parks,
              last_attempt_at = excluded.last_attempt_at, changed_at = clock_timestamp()
        returning id),
+     -- The new letter holds the key from now on; those before it that are over are looked at no more.
+     over as (
+       update ${db.schema}.letters
+          set parks = false
+        where kind = $6::text and owner = $1::text and key = $7::text and parks and status in ('resolved', 'discarded')
+          and event_id <> $5::text and $13::boolean and exists (select from moved)),
      unparked as (
        delete from ${db.schema}.parked where owner = $1::text and position = ($8::text)::bigint and exists (select from moved))
      select exists (select from moved) as moved, exists (select from letter) as written`,
@@ -227,7 +233,8 @@ export async function selectMarkedOwners(db: Queryable, ids: readonly string[]):
 export async function resolveLetter(db: Queryable, held: Held, letter: bigint): Promise<boolean> {
   const { rowCount } = await db.query(
     `update ${db.schema}.letters
-        set status = case when status = 'redriving' then 'resolved' else status end, changed_at = clock_timestamp()
+        set status = case when status = 'redriving' then 'resolved' else status end,
+            changed_at = case when status = 'redriving' then clock_timestamp() else changed_at end
       where id = ($3::text)::bigint
         and exists (select from ${db.schema}.subscription_partitions where id = $1::text and term = ($2::text)::bigint)`,
     [held.id, held.term.toString(), letter.toString()],
