@@ -6,9 +6,10 @@ import { createHash, randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { hostname } from 'node:os'
 import { resolveDatabase } from './database-address.ts'
-import { createDeadLetters, type DeadLetters } from './dead-letters/index.ts'
+import { createDeadLetters } from './dead-letters/index.ts'
 import { AftercommitError } from './errors.ts'
-import type { EventDefinitions, EventName, EventOf, PayloadInput } from './events/index.ts'
+import type { EventDefinitions } from './events/index.ts'
+import type { Aftercommit, DrainResult, StartOptions } from './instance.ts'
 import {
   createFollowing,
   createLog,
@@ -16,18 +17,14 @@ import {
   diagnose,
   type EmitInput,
   type EmitRequest,
-  type Emitted,
   emitEvents,
   grantEmit,
   grantRun,
-  type Log,
   readLogSettings,
   readStatus,
   runUpkeep,
-  type Status,
   saveLogSettings,
   settledPosition,
-  type UpkeepReport,
 } from './log/index.ts'
 import { type AftercommitOptions, relayDefaults, withDefaults } from './options.ts'
 import {
@@ -35,33 +32,14 @@ import {
   assertSameDatabase,
   assertSchemaUsable,
   createDatabase,
-  type Finding,
-  type MigrateOptions,
-  type MigrateResult,
   migrate,
-  type Parameter,
   type Queryable,
-  type QueryResult,
   type Transaction,
-  type TransactionOptions,
   toQueryable,
   waitUntilReachable,
 } from './postgres/index.ts'
-import {
-  createProjections,
-  type ProjectionHandle,
-  type ProjectionOptions,
-  type Projections,
-} from './projections/index.ts'
-import {
-  abortable,
-  createGroup,
-  createHealth,
-  createRegistry,
-  type Duration,
-  type HealthReport,
-  toMs,
-} from './runtime/index.ts'
+import { createProjections, type ProjectionHandle, type ProjectionOptions } from './projections/index.ts'
+import { abortable, createGroup, createHealth, createRegistry, type Duration, toMs } from './runtime/index.ts'
 import {
   createProcessed,
   createRelays,
@@ -69,100 +47,12 @@ import {
   createSubscriptions,
   type Definition,
   NUDGE,
-  type Processed,
   pruneProcessed,
-  type RelayHandle,
-  type RelayOptions,
-  type SubscriptionHandle,
   type SubscriptionOptions,
-  type Subscriptions,
   toDefinition,
-  type VerifyReport,
   verify,
 } from './subscriptions/index.ts'
 import { VERSION } from './version.ts'
-
-/** Appends events: one, or many in one statement. */
-export interface Emit<D extends EventDefinitions> {
-  <Name extends EventName<D>>(type: Name, event: EmitInput<PayloadInput<D, Name>>): Promise<Emitted>
-  (events: readonly EmitOf<D>[]): Promise<Emitted[]>
-}
-
-/** One event of a batch. */
-export type EmitOf<D extends EventDefinitions> = {
-  [Name in EventName<D>]: EmitInput<PayloadInput<D, Name>> & { readonly type: Name }
-}[EventName<D>]
-
-/** A transaction that data and events share: both are committed, or neither. */
-export interface EmittingTransaction<D extends EventDefinitions> extends Queryable {
-  emit: Emit<D>
-  query<Row = Record<string, unknown>>(text: string, values?: readonly Parameter[]): Promise<QueryResult<Row>>
-  savepoint<T>(fn: () => Promise<T>): Promise<T>
-  /** Called once after COMMIT succeeded. */
-  onCommit(hook: () => void): void
-}
-
-export interface MigrateRequest extends MigrateOptions {
-  /** Roles that may append. */
-  readonly grantEmit?: readonly string[]
-  /** Roles that processes run as. */
-  readonly grantRun?: readonly string[]
-  /** Take over plain events of types that are declared as streams now. */
-  readonly adoptStreams?: boolean
-}
-
-export interface StartOptions {
-  /** Patterns of subscription ids, such as `projection:*`. */
-  readonly only?: readonly string[] | undefined
-}
-
-export interface DrainResult {
-  /** False when the time ran out first. */
-  readonly drained: boolean
-  readonly head: bigint
-}
-
-export interface Aftercommit<D extends EventDefinitions = EventDefinitions> {
-  /** Brings the schema up to date; safe to call from every process at once. */
-  migrate(request?: MigrateRequest): Promise<MigrateResult>
-  transaction<T>(fn: (tx: EmittingTransaction<D>) => Promise<T>, options?: TransactionOptions): Promise<T>
-  /** Appends through anybody's transaction, client or pool: pg, postgres.js, Drizzle, Kysely, Prisma. */
-  emit<Name extends EventName<D>>(db: unknown, type: Name, event: EmitInput<PayloadInput<D, Name>>): Promise<Emitted>
-  emit(db: unknown, events: readonly EmitOf<D>[]): Promise<Emitted[]>
-  readonly log: Log<D>
-  /** Where everything stands: server, schema, log, processes. */
-  status(): Promise<Status>
-  /** What could go wrong with this database, and how to mend it. */
-  doctor(): Promise<Finding[]>
-  /** Handles events from its checkpoint on, in order, at least once, wherever in the cluster it runs. */
-  subscribe<const P extends readonly string[] = readonly ['*']>(
-    subscription: SubscriptionOptions<EventOf<D, P>, EmittingTransaction<D>> & { readonly on?: P },
-  ): SubscriptionHandle
-  readonly subscriptions: Subscriptions
-  /** Which events a subscription has processed, for handlers that must not act twice. */
-  readonly processed: Processed
-  /** Publishes events to a bus, in order and at least once, from one process of the cluster at a time. */
-  relay(relay: RelayOptions): RelayHandle
-  /** Keeps one state per id, folded from events in the transaction that moves the checkpoint. */
-  project<State, const P extends readonly string[] = readonly ['*']>(
-    projection: ProjectionOptions<EventOf<D, P>, State> & { readonly on?: P },
-  ): ProjectionHandle<State>
-  readonly projections: Projections
-  readonly deadLetters: DeadLetters
-  /** Follows the log and runs subscriptions until `stop()`; with `only`, those whose id matches a pattern. */
-  start(options?: StartOptions): Promise<void>
-  /** Without `start()`: runs subscriptions until they have handled what is there now, then gives their leases back. */
-  drain(options?: { timeout?: Duration }): Promise<DrainResult>
-  /** Ends everything and closes every connection. May be called twice. */
-  stop(): Promise<void>
-  /** Prometheus text. */
-  metrics(): Promise<string>
-  health(): HealthReport
-  /** Walks the whole log and looks for events that a subscription can have skipped. */
-  verify(options?: { onProgress?: (done: bigint, of: bigint) => void }): Promise<VerifyReport>
-  /** Splits partitions, drops what retention lets go anywhere, indexes closed partitions. Runs by itself after `start()`. */
-  upkeep(): Promise<UpkeepReport>
-}
 
 export function createAftercommit<D extends EventDefinitions = EventDefinitions>(
   options: AftercommitOptions<D> = {},

@@ -1,14 +1,5 @@
 /** The front door. Grouped by stage: assembly, events, the log, the database, running. */
-export {
-  type Aftercommit,
-  createAftercommit,
-  type DrainResult,
-  type Emit,
-  type EmitOf,
-  type EmittingTransaction,
-  type MigrateRequest,
-  type StartOptions,
-} from './aftercommit.ts'
+export { createAftercommit } from './aftercommit.ts'
 export type {
   DeadLetter,
   DeadLetters,
@@ -53,6 +44,15 @@ export {
   UnknownEventError,
   UpcastFailedError,
 } from './events/index.ts'
+export type {
+  Aftercommit,
+  DrainResult,
+  Emit,
+  EmitOf,
+  EmittingTransaction,
+  MigrateRequest,
+  StartOptions,
+} from './instance.ts'
 export {
   type EmitInput,
   type Emitted,

@@ -6,8 +6,9 @@ import type { Queryable, Transaction } from '../postgres/index.ts'
 import { assertAuthorized } from './authorize.ts'
 import { CallContext, causedBy, withinTime } from './handler-call.ts'
 import type { Item } from './lanes.ts'
+import { removeParked, resolveLetter } from './letter-statements.ts'
 import type { RunState } from './run-state.ts'
-import { removeParked, resolveLetter, saveCheckpoint } from './statements.ts'
+import { saveCheckpoint } from './statements.ts'
 
 export interface Call {
   readonly result: Promise<unknown>

@@ -20,9 +20,9 @@ import {
 } from '../runtime/index.ts'
 import type { Definition } from './definition.ts'
 import { LEASE_SECONDS, type Lease, releaseLease, renewLeases, selectLockless, takeLeases } from './lease-statements.ts'
+import { selectMarkedOwners } from './letter-statements.ts'
 import type { RunEnd, RunParts } from './run-state.ts'
 import { Runner } from './runner.ts'
-import { selectMarkedOwners } from './statements.ts'
 
 export interface KeeperOptions {
   readonly database: Database

@@ -6,8 +6,9 @@ import { OutcomeUnknownError } from '../postgres/index.ts'
 import { settleRedriven } from './calls.ts'
 import { decideFailure } from './failure.ts'
 import type { Item } from './lanes.ts'
+import { markStreak, parkEvents, redriveStreak, returnLetter, writeLetter } from './letter-statements.ts'
 import type { RunState } from './run-state.ts'
-import { countTry, markStreak, parkEvents, redriveStreak, returnLetter, saveStatus, writeLetter } from './statements.ts'
+import { countTry, saveStatus } from './statements.ts'
 
 /** A call that outlived its time may go on for this long before the next try begins beside it. */
 const LINGER_MS = 30_000

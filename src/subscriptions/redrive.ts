@@ -4,7 +4,8 @@
  */
 import type { Queryable } from '../postgres/index.ts'
 import { type Lanes, toItem } from './lanes.ts'
-import { freeKey, type Held, resolveLetter, selectMarked, selectParked } from './statements.ts'
+import { freeKey, resolveLetter, selectMarked, selectParked } from './letter-statements.ts'
+import type { Held } from './statements.ts'
 
 const AT_ONCE = 50
 

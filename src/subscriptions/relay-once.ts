@@ -5,11 +5,12 @@ import type { Database } from '../postgres/index.ts'
 import type { Clock } from '../runtime/index.ts'
 import { type Definition, definitionText } from './definition.ts'
 import { type Lease, releaseLease, takeLeases } from './lease-statements.ts'
+import { parkEvents, selectParkedKeys } from './letter-statements.ts'
 import { Progress } from './progress.ts'
 import { insertBatch } from './relay-statements.ts'
 import type { Sink, SinkMessage } from './sink.ts'
 import { callSink } from './sink-call.ts'
-import { hasSubscription, parkEvents, registerSubscription, saveCheckpoint, selectParkedKeys } from './statements.ts'
+import { hasSubscription, registerSubscription, saveCheckpoint } from './statements.ts'
 
 export interface OnceParts {
   readonly database: Database

@@ -22,11 +22,12 @@ import { type Definition, WINDOW } from './definition.ts'
 import type { CallContext } from './handler-call.ts'
 import { type Item, Lanes, toItem } from './lanes.ts'
 import type { Lease } from './lease-statements.ts'
+import { selectParkedKeys } from './letter-statements.ts'
 import { fail, fieldsOf, isDeadly, park, succeed } from './outcomes.ts'
 import { Progress } from './progress.ts'
 import { redriveMarked } from './redrive.ts'
 import type { RunEnd, RunParts, RunState } from './run-state.ts'
-import { saveCheckpoint, saveStatus, selectParkedKeys } from './statements.ts'
+import { saveCheckpoint, saveStatus } from './statements.ts'
 
 /** Events per read; what is not taken at once is kept for the next turn. */
 const PAGE = 500

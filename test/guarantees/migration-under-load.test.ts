@@ -1,7 +1,7 @@
 /** A migration while the application writes: no append fails, none is lost, and racing migrators agree. */
 import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import type { Aftercommit } from '../../src/aftercommit.ts'
+import type { Aftercommit } from '../../src/instance.ts'
 import { follow, instance, SERVERS } from '../log/support/open-log.ts'
 import { connect, testDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'

@@ -5,7 +5,7 @@
 import { setTimeout as breathe } from 'node:timers/promises'
 import type pg from 'pg'
 import { describe, expect, it } from 'vitest'
-import type { Aftercommit } from '../../src/aftercommit.ts'
+import type { Aftercommit } from '../../src/instance.ts'
 import { instance } from '../log/support/open-log.ts'
 import { ownServer } from '../log/support/own-server.ts'
 import { emitMany, gate, numbered, openSubscriptions, recorder } from '../subscriptions/support/open-subscriptions.ts'

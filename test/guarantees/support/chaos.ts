@@ -1,7 +1,7 @@
 /** What a chaos run is made of: places that always have a process, a writer that never gives up, and faults. */
 import { setTimeout as breathe } from 'node:timers/promises'
 import type pg from 'pg'
-import type { Aftercommit } from '../../../src/aftercommit.ts'
+import type { Aftercommit } from '../../../src/instance.ts'
 import type { OwnServer } from '../../log/support/own-server.ts'
 import type { TestProcess } from '../../support/processes.ts'
 

@@ -1,8 +1,9 @@
 /** A log in a database of its own, and a reader that keeps what it was given. Both end with the test. */
 import type pg from 'pg'
 import { onTestFinished } from 'vitest'
-import { type Aftercommit, createAftercommit } from '../../../src/aftercommit.ts'
+import { createAftercommit } from '../../../src/aftercommit.ts'
 import type { EventDefinitions } from '../../../src/events/index.ts'
+import type { Aftercommit } from '../../../src/instance.ts'
 import type { AnyEvent, StartPoint } from '../../../src/log/index.ts'
 import type { AftercommitOptions } from '../../../src/options.ts'
 import { connect, testDatabase } from '../../support/database.ts'

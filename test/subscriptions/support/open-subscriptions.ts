@@ -1,7 +1,7 @@
 /** A log with an instance on it, short words for emitting, and a handler that writes down what it was called with. */
 import type pg from 'pg'
-import type { Aftercommit } from '../../../src/aftercommit.ts'
 import type { EventDefinitions } from '../../../src/events/index.ts'
+import type { Aftercommit } from '../../../src/instance.ts'
 import type { Emitted } from '../../../src/log/index.ts'
 import type { AftercommitOptions } from '../../../src/options.ts'
 import type { HandlerContext } from '../../../src/subscriptions/index.ts'
