@@ -86,7 +86,7 @@ export function createHandle(id: string, { database, nudge, stopHere }: HandlePa
     if (target > head) {
       throw new AftercommitError(
         'BAD_OPTION',
-        `Position ${target} is beyond the end of the log, which is final up to ${head}, so "${id}" was not moved: events that come later would be skipped.`,
+        `Position ${target} is beyond the head of the log, which is final up to ${head}, so "${id}" was not moved: events that come later would be skipped.`,
       )
     }
     const [low, high] = target < position ? [target, position] : [position, target]

@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import type { Aftercommit, SeekPreview, StartPoint } from '../../index.ts'
+import { AftercommitError, type SeekPreview, type StartPoint, type SubscriptionHandle } from '../../index.ts'
 import { toStartPoint, toTime } from '../arguments.ts'
 import { confirm } from '../confirm.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
@@ -38,8 +38,7 @@ async function seek(id: string, invocation: Invocation<Options>): Promise<ExitCo
   const ac = await invocation.open()
   await findSubscription(ac, id)
   const handle = ac.subscriptions.get(id)
-  const preview = await handle.previewSeek(options.to)
-  await refuseFuture(ac, id, preview)
+  const preview = await previewSeek(handle, options.to)
   const isDone = preview.direction === 'nowhere'
   if (isDone || options.dryRun) {
     if (output.json) output.document({ ...(toPlain(preview) as object), moved: false })
@@ -57,13 +56,14 @@ async function seek(id: string, invocation: Invocation<Options>): Promise<ExitCo
   return EXIT.ok
 }
 
-/** Beyond the head lie events that nobody has emitted yet; skipping those is never what was meant. */
-async function refuseFuture(ac: Aftercommit, id: string, { to }: SeekPreview): Promise<void> {
-  const { head } = await ac.log.status()
-  if (to <= head) return
-  throw new UsageError(
-    `Position ${to} lies beyond the head of the log, ${head}, so ${id} was not moved. Use --to head to skip what is there now.`,
-  )
+/** A place beyond the head is refused by the library; here it is a word of the command line that is wrong. */
+async function previewSeek(handle: SubscriptionHandle, to: StartPoint): Promise<SeekPreview> {
+  try {
+    return await handle.previewSeek(to)
+  } catch (error) {
+    if (!(error instanceof AftercommitError) || error.code !== 'BAD_OPTION') throw error
+    throw new UsageError(`${error.message} Use --to head to skip what is there now.`)
+  }
 }
 
 function describe(id: string, { from, to, events, direction }: SeekPreview): string {
