@@ -2,7 +2,6 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { uuidv7 } from 'uuidv7'
 import { atLeast, connect, insertText, insertValues, perSecond, takeTurns, withLog } from '../measure.mjs'
 
 const writers = 32
