@@ -27,7 +27,8 @@ function measure(url, subscriptions) {
   return withLog(url, 'bench_idle', async (ac) => {
     for (let i = 0; i < subscriptions; i++) ac.subscribe({ id: `idle-${i}`, handle: () => {} })
     await ac.start()
-    await sleep(5_000)
+    // Sessions that have become idle report what they did at the start up to ten seconds later.
+    await sleep(15_000)
     const { clients, end } = await connect(url, 1)
     const before = await transactions(clients[0])
     await sleep(seconds * 1_000)

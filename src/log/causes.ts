@@ -23,7 +23,7 @@ export async function traceEvents(db: Queryable, id: string): Promise<EventTrace
   const event = toEvent(row)
   const { correlationId } = event.metadata
   if (correlationId === null) return { event, ancestors: [], descendants: [] }
-  const chain = (await selectEvents(db, { correlationId, limit: MOST })).map(toEvent)
+  const chain = (await selectEvents(db, { correlationId, limit: MOST })).map((row) => toEvent(row))
   return { event, ...relativesOf(event, chain) }
 }
 

@@ -29,7 +29,9 @@ export interface EventRow {
 /** An event whose payload the reader does not know the type of. */
 export type AnyEvent = AftercommitEvent<string, unknown>
 
-export function toEvent(row: EventRow): AnyEvent {
+/** `shared`: more than one reader, or attempt, will be handed this very object, so nobody may change it. */
+export function toEvent(row: EventRow, { shared = false } = {}): AnyEvent {
+  const read = (text: string | null) => (shared ? freezeDeep(readJson(text)) : readJson(text))
   return new AftercommitEvent({
     id: row.id,
     type: row.type,
@@ -37,9 +39,9 @@ export function toEvent(row: EventRow): AnyEvent {
     aggregateType: row.aggregate_type,
     aggregateId: row.aggregate_id,
     version: row.version === null ? null : Number(row.version),
-    payload: readJson(row.payload),
-    changes: readJson(row.changes) as never,
-    previous: readJson(row.previous) as never,
+    payload: read(row.payload),
+    changes: read(row.changes) as never,
+    previous: read(row.previous) as never,
     tenant: row.tenant,
     metadata: metadataFromStored(readJson(row.metadata) as never),
     occurredAt: toDate(row.occurred),
@@ -57,7 +59,7 @@ export function rowSize(row: EventRow): number {
 function readJson(text: string | null): unknown {
   if (text === null) return null
   try {
-    return freezeDeep(parseJson(text))
+    return parseJson(text)
   } catch (error) {
     return new Undecodable(error instanceof Error ? error.message : 'The JSON text cannot be read.')
   }

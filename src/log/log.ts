@@ -171,7 +171,7 @@ async function* follow(
   let epoch: number | undefined = tailer.epoch
   while (!isOver()) {
     if (tailer.epoch !== epoch) epoch = await patiently(() => enterEpoch(database, tailer, position), patience)
-    const page = await patiently(() => tailer.read(position, PAGE), patience)
+    const page = await patiently(() => tailer.read(position, PAGE, { alone: true }), patience)
     if (page === undefined) return
     // Read while the log entered another epoch: whether it may be handed out is decided first.
     if (tailer.epoch !== epoch) continue

@@ -69,6 +69,8 @@ export interface PageFilter {
   readonly type?: string | undefined
   readonly tenant?: string | undefined
   readonly span?: bigint | undefined
+  /** Whoever asks hands each event on once and keeps none: they need not be frozen. */
+  readonly alone?: boolean | undefined
 }
 
 export interface TailerStatus {
@@ -224,11 +226,11 @@ export class Tailer implements Service {
     if (recent) {
       return { events: recent, upTo: recent.length < limit ? maxOf(this.#at, after) : recent.at(-1)!.position }
     }
-    const { span, ...wanted } = filter
+    const { span, alone = false, ...wanted } = filter
     const upTo = span === undefined ? this.#at : minOf(this.#at, after + span)
     // Not the pool for work: handlers that hold all of it must not keep others from reading.
     const rows = await selectEvents(this.#options.database.control, { ...wanted, after, upTo, limit })
-    const events = rows.map(toEvent)
+    const events = rows.map((row) => toEvent(row, { shared: !alone }))
     return { events, upTo: rows.length < limit ? maxOf(upTo, after) : events.at(-1)!.position }
   }
 
@@ -308,7 +310,7 @@ export class Tailer implements Service {
     for (let i = 0; i < count; i++) {
       const weight = rowSize(rows[i]!)
       size += weight
-      this.#recent.push(toEvent(rows[i]!), weight)
+      this.#recent.push(toEvent(rows[i]!, { shared: true }), weight)
     }
     const exhausted = count === rows.length && rows.length < this.#pageSize
     const reached = exhausted || count < rows.length ? maxOf(last, this.#frontier.position) : last
