@@ -46,6 +46,11 @@ export function percentile(numbers, share) {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]
 }
 
+/** Of rates that were measured in turns: the median of what each turn says. */
+export function medianRatio(rates, others) {
+  return median(rates.map((rate, turn) => rate / others[turn]))
+}
+
 export function atLeast(what, value, wanted) {
   return { what, value: value.toFixed(2), wanted: `goal ≥ ${wanted}`, met: value >= wanted }
 }

@@ -22,7 +22,29 @@ const { values, positionals } = parseArgs({
 const built = spawnSync(process.execPath, [join(root, 'scripts/build.mjs'), '--quiet'], { stdio: 'inherit' })
 if (built.status !== 0) process.exit(1)
 
-const names = ['append', 'batch', 'bell', 'read', 'latency', 'lag', 'idle', 'catchup', 'handler', 'backlog']
+const names = [
+  'append',
+  'batch',
+  'bell',
+  'read',
+  'latency',
+  'lag',
+  'idle',
+  'catchup',
+  'handler',
+  'backlog',
+  'memory',
+  'condition',
+  'deliver',
+  'bloat',
+  'hanging',
+  'scheduled',
+  'webhook',
+  'broadcast',
+  'hook',
+  'observe',
+  'matching',
+]
 const chosen = positionals.length > 0 ? positionals : names
 const unknown = chosen.filter((name) => !names.includes(name))
 if (unknown.length > 0) {

@@ -1,6 +1,7 @@
 /**
  * `npm run chaos`: the guarantees in their long form. The same tests as in `npm test`, but minutes instead of seconds:
- * a quarter of an hour of random kills, 20,000 rounds of the hunt for a lost wake-up, ten times the writers' load.
+ * a quarter of an hour of random kills, 20,000 rounds of the hunt for a lost wake-up, ten times the writers' load, ten times
+ * the deliveries to a destination that comes back.
  */
 import { run, runTool } from './steps.mjs'
 
@@ -13,6 +14,8 @@ const env = {
 }
 const built = await run(process.execPath, ['scripts/build.mjs'], { env })
 if (built !== 0) process.exit(built)
-const files = ['chaos', 'wake-up', 'ordering'].map((name) => `test/guarantees/${name}.test.ts`)
+const files = ['chaos', 'wake-up', 'ordering', 'deliveries', 'deliveries-limits'].map(
+  (name) => `test/guarantees/${name}.test.ts`,
+)
 const chosen = process.argv.length > 2 ? process.argv.slice(2) : files
 process.exit(await runTool('vitest', ['run', '--project', 'guarantees', '--testTimeout=7200000', ...chosen], { env }))

@@ -7,8 +7,10 @@ import { setMaxListeners } from 'node:events'
 import { hostname } from 'node:os'
 import { resolveDatabase } from './database-address.ts'
 import { createDeadLetters } from './dead-letters/index.ts'
+import { createDeliveries, createDelivering, diagnoseDeliveries } from './delivery/index.ts'
 import { AftercommitError } from './errors.ts'
 import type { EventDefinitions } from './events/index.ts'
+import { createHooks, type Hooks } from './hooks/index.ts'
 import type { Aftercommit, DrainResult, StartOptions } from './instance.ts'
 import {
   createFollowing,
@@ -17,6 +19,8 @@ import {
   diagnose,
   type EmitInput,
   type EmitRequest,
+  type Emitted,
+  emitEvent,
   emitEvents,
   grantEmit,
   grantRun,
@@ -26,6 +30,7 @@ import {
   saveLogSettings,
   settledPosition,
 } from './log/index.ts'
+import { createObservers } from './observers-on-demand.ts'
 import { type AftercommitOptions, relayDefaults, withDefaults } from './options.ts'
 import {
   addressOf,
@@ -80,7 +85,12 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     metrics,
     health,
     neededFrom,
-    onWord: (word) => word === NUDGE && subscriptions.nudged(),
+    onWord(word) {
+      if (word !== NUDGE) return
+      subscriptions.nudged()
+      delivering.nudged()
+    },
+    onRing: () => delivering.wake(),
     info: {
       process: processId,
       host: hostname(),
@@ -107,12 +117,20 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
   let usable: Promise<void> | undefined
   let stopped = false
 
-  async function emitThrough(db: Queryable, first: unknown, event: unknown): Promise<unknown> {
-    const many = Array.isArray(first)
-    const requests: EmitRequest[] = many ? first : [{ ...(event as EmitInput), type: first as string }]
+  function emitThrough(db: Queryable, first: unknown, event: unknown): Promise<unknown> {
+    return Array.isArray(first) ? emitMany(db, first) : emitOne(db, first as string, (event ?? {}) as EmitInput)
+  }
+
+  async function emitOne(db: Queryable, type: string, input: EmitInput): Promise<Emitted> {
+    const result = await emitEvent(db, settings, type, input)
+    emitted.inc()
+    return result
+  }
+
+  async function emitMany(db: Queryable, requests: readonly EmitRequest[]): Promise<Emitted[]> {
     const results = await emitEvents(db, settings, requests)
     emitted.inc(results.length)
-    return many ? results : results[0]
+    return results
   }
 
   /** A transaction of ours with the words of this instance. */
@@ -134,8 +152,61 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     autoRedrive: resolved.dlq.autoRedrive,
     tellsDetails,
   })
-  const deadLetters = createDeadLetters(database, () => subscriptions.nudgeAll())
+  const delivering = createDelivering({
+    database,
+    clock,
+    logger: database.logger,
+    metrics,
+    health,
+    process: processId,
+    lock: () => following.lock(),
+    willHear: () => following.tailer.status().state === 'armed',
+    storeStacks: resolved.dlq.storeStacks,
+    concurrency: resolved.runtime.maxConcurrency,
+    drainMs: resolved.runtime.shutdownMs,
+  })
+  /** Everywhere, and here also where nothing is heard. */
+  const nudge = async () => {
+    delivering.nudged()
+    await subscriptions.nudgeAll()
+  }
+  const deliveries = createDeliveries({ database, metrics, nudge })
+  const deadLetters = createDeadLetters(database, nudge)
+  const observing = createObservers({
+    database,
+    clock,
+    logger: database.logger,
+    metrics,
+    definitions,
+    env: process.env,
+    delivering,
+    subscriptions,
+    tellsDetails,
+    runtime: resolved.runtime,
+    process: processId,
+    log: () => log,
+    deliveries,
+    deadLetters,
+  })
 
+  const hooks = createHooks({
+    database,
+    tailer: following.tailer,
+    clock,
+    logger: database.logger,
+    metrics,
+    health,
+    definitions,
+    subscriptions,
+    async append({ type, ...event }, tx = database) {
+      const db = toQueryable(tx, database.schema)
+      await assertSameDatabase(database, db)
+      // Auth events are ours: a catalogue need not list them.
+      const appended = await emitEvent(db, { ...settings, definitions: undefined }, type, event)
+      emitted.inc()
+      return appended
+    },
+  })
   const processed = createProcessed(database)
   const { register: registerProjection, ...projections } = createProjections(database, subscriptions)
   const relays = createRelays({
@@ -192,8 +263,12 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     await follow()
     if (only) subscriptions.only(only)
     await background.start()
+    await observing.begin()
     stopping.signal.throwIfAborted()
+    // Before subscriptions: what is served after `start()` finds its caches loaded.
+    await abortable(hooks.service.start(), stopping.signal)
     await subscriptions.service.start()
+    await delivering.service.start()
   }
 
   /** `stop()` waits for it: nothing is started behind its back. */
@@ -208,8 +283,12 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
   async function stopSubscriptions(): Promise<void> {
     const ended = subscriptions.service.stop()
     relays.interrupt()
-    await ended
-    await background.stop()
+    await endAll(
+      () => ended,
+      () => hooks.service.stop(),
+      () => delivering.service.stop(),
+      () => background.stop(),
+    )
   }
 
   /** For places where nothing runs for long: works off what is there now, then ends what it began. */
@@ -217,8 +296,9 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     const deadline = clock.monotonic() + toMs(timeout, 'timeout')
     await start()
     const head = await settledPosition(database)
-    while (!subscriptions.reached(head) && clock.monotonic() < deadline) await clock.sleep(5)
-    const drained = subscriptions.reached(head)
+    const isDone = () => subscriptions.reached(head) && delivering.quiet
+    while (!isDone() && clock.monotonic() < deadline) await clock.sleep(5)
+    const drained = isDone()
     await stopSubscriptions()
     return { drained, head }
   }
@@ -255,9 +335,15 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
       if (asked) await asked
       return emitThrough(queryable, first, event) as Promise<never>
     },
+    emitAuth: hooks.emitAuth,
     log,
     status: () => readStatus({ database, address: () => addressOf(address.target), logStatus: () => log.status() }),
-    doctor: () => diagnose({ database, neutralConfigHash: hashOf(resolved.schema, undefined) }),
+    doctor: () =>
+      diagnose({
+        database,
+        neutralConfigHash: hashOf(resolved.schema, undefined),
+        more: () => diagnoseDeliveries(database, clock),
+      }),
     subscribe: (subscription) => subscriptions.register(toDefinition(subscription as SubscriptionOptions)),
     subscriptions: { get: subscriptions.get, list: subscriptions.list },
     processed,
@@ -265,7 +351,11 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     project: <State>(projection: ProjectionOptions<never, State>) =>
       registerProjection(projection as unknown as ProjectionOptions) as ProjectionHandle<State>,
     projections,
+    observers: observing.observers,
+    hooks: hooks.hooks as unknown as Hooks<D>,
+    broadcaster: hooks.broadcaster,
     deadLetters,
+    deliveries,
     drain,
     start,
     async stop() {
@@ -273,11 +363,15 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
       stopped = true
       stopping.abort(new AftercommitError('STOPPED', 'aftercommit was stopped before its database could be reached.'))
       await Promise.allSettled(starts)
-      await stopSubscriptions()
-      await relays.close()
-      await following.service.stop()
-      await database.close()
-      await address.release()
+      hooks.broadcaster.close()
+      await endAll(
+        stopSubscriptions,
+        () => observing.stop(),
+        () => relays.close(),
+        () => following.service.stop(),
+        () => database.close(),
+        () => address.release(),
+      )
     },
     metrics: () => metrics.text(),
     health: () => health.check(),
@@ -289,6 +383,13 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     },
   }
   return instance
+}
+
+/** One after the other, all of them: what does not end in time must not keep the rest open. Throws the first failure. */
+async function endAll(...steps: (() => Promise<unknown>)[]): Promise<void> {
+  const failures: unknown[] = []
+  for (const step of steps) await step().catch((error) => failures.push(error))
+  if (failures.length > 0) throw failures[0]
 }
 
 /** Nobody needs anything until subscriptions say so. */

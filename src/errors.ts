@@ -55,12 +55,33 @@ export const ERROR_CODES = [
   'UNAUTHORIZED',
   'UNDECODABLE',
   'LEASE_LOST',
+  'CLAIM_LOST',
+  'UNKNOWN_DELIVERY',
   'UNKNOWN_SUBSCRIPTION',
   'UNKNOWN_LETTER',
   'NOT_A_HOLDER',
   'NOT_TRANSACTIONAL',
   'SINK_UNAVAILABLE',
   'BAD_STATE',
+  // hooks
+  'NOT_READY',
+  'EVENT_NOT_EMITTED',
+  // observers
+  'BAD_SIGNATURE',
+  'OB001',
+  'OB002',
+  'OB003',
+  'OB004',
+  'OB005',
+  'OB006',
+  'OB007',
+  'OB008',
+  'OB009',
+  'OB010',
+  'OB011',
+  'OB012',
+  'OB013',
+  'OB014',
 ] as const
 
 export type ErrorCode = (typeof ERROR_CODES)[number]

@@ -9,6 +9,21 @@ export type {
   LetterKind,
   LetterStatus,
 } from './dead-letters/index.ts'
+export type {
+  Deliveries,
+  DeliveryAction,
+  DeliveryChoice,
+  DeliveryDetails,
+  DeliveryFilter,
+  DeliveryKind,
+  DeliveryPause,
+  DeliveryRecord,
+  DeliveryState,
+  DestinationState,
+  OrphanedWork,
+  PauseTarget,
+  WorkName,
+} from './delivery/index.ts'
 export { AftercommitError, ERROR_CODES, type ErrorCode } from './errors.ts'
 export {
   AftercommitEvent,
@@ -44,6 +59,39 @@ export {
   UnknownEventError,
   UpcastFailedError,
 } from './events/index.ts'
+export {
+  AUTH_TYPES,
+  type AuditHookOptions,
+  type AuditRecord,
+  type AuditStore,
+  type AuthEvent,
+  type AuthInput,
+  type AuthType,
+  auditHook,
+  type Broadcaster,
+  type BroadcasterOptions,
+  type BroadcastReader,
+  createBroadcaster,
+  type EventedStorageOptions,
+  eventedStorage,
+  type HookContext,
+  type HookOptions,
+  type HookScope,
+  type HookStartContext,
+  type HookStatus,
+  type Hooks,
+  type Missed,
+  type ReloadHookOptions,
+  type Repository,
+  type ResourceEvent,
+  type RevocationHook,
+  type RevocationHookOptions,
+  type RevocationStore,
+  reloadHook,
+  revocationHook,
+  type StorageEvent,
+  type SystemEvent,
+} from './hooks/index.ts'
 export type {
   Aftercommit,
   DrainResult,
@@ -71,7 +119,8 @@ export {
   type UpkeepReport,
   VersionConflictError,
 } from './log/index.ts'
-export type { AftercommitOptions, DeadLetterOptions, LogOptions } from './options.ts'
+export type { ObserverSummary, Observers } from './observers-on-demand.ts'
+export type { AftercommitOptions, DeadLetterOptions, LogOptions, RuntimeOptions } from './options.ts'
 export {
   type Finding,
   type FindingLevel,
@@ -113,3 +162,4 @@ export {
   type VerifyReport,
 } from './subscriptions/index.ts'
 export { VERSION } from './version.ts'
+export { type ReceivedHeaders, type VerifyWebhookOptions, verifyWebhook } from './webhook-signature.ts'

@@ -1,7 +1,10 @@
 /** What an instance offers; aftercommit.ts builds one. */
 import type { DeadLetters } from './dead-letters/index.ts'
+import type { Deliveries } from './delivery/index.ts'
 import type { EventDefinitions, EventName, EventOf, PayloadInput } from './events/index.ts'
+import type { AuthInput, Broadcaster, Hooks } from './hooks/index.ts'
 import type { EmitInput, Emitted, Log, Status, UpkeepReport } from './log/index.ts'
+import type { Observers } from './observers-on-demand.ts'
 import type {
   Finding,
   MigrateOptions,
@@ -70,6 +73,8 @@ export interface Aftercommit<D extends EventDefinitions = EventDefinitions> {
   /** Appends through anybody's transaction, client or pool: pg, postgres.js, Drizzle, Kysely, Prisma. */
   emit<Name extends EventName<D>>(db: unknown, type: Name, event: EmitInput<PayloadInput<D, Name>>): Promise<Emitted>
   emit(db: unknown, events: readonly EmitOf<D>[]): Promise<Emitted[]>
+  /** Appends `auth.<type>`, in a transaction of yours or by itself; every instance hears it. */
+  emitAuth(auth: AuthInput, options?: { tx?: unknown }): Promise<Emitted>
   readonly log: Log<D>
   /** Where everything stands: server, schema, log, processes. */
   status(): Promise<Status>
@@ -89,7 +94,15 @@ export interface Aftercommit<D extends EventDefinitions = EventDefinitions> {
     projection: ProjectionOptions<EventOf<D, P>, State> & { readonly on?: P },
   ): ProjectionHandle<State>
   readonly projections: Projections
+  /** Code that reacts inside the process: in every one, or once per cluster. */
+  readonly hooks: Hooks<D>
+  /** Events of the log, for everybody in this process who listens. */
+  readonly broadcaster: Broadcaster
+  /** Rules that react to events, from a TOML file or from TypeScript. */
+  readonly observers: Observers
   readonly deadLetters: DeadLetters
+  /** Durable work that is not done: look at it, hurry it, cancel it, pause it. */
+  readonly deliveries: Deliveries
   /** Follows the log and runs subscriptions until `stop()`; with `only`, those whose id matches a pattern. */
   start(options?: StartOptions): Promise<void>
   /** Without `start()`: runs subscriptions until they have handled what is there now, then gives their leases back. */

@@ -29,6 +29,7 @@ export interface AftercommitOptions<D extends EventDefinitions = EventDefinition
   readonly poolSize?: number | undefined
   readonly log?: LogOptions | undefined
   readonly dlq?: DeadLetterOptions | undefined
+  readonly runtime?: RuntimeOptions | undefined
   /** pino-shaped; silent unless told. Payloads and secrets never reach it. */
   readonly logger?: Logger | undefined
   readonly telemetry?: Telemetry | undefined
@@ -40,6 +41,18 @@ export interface DeadLetterOptions {
   readonly storeStacks?: boolean | undefined
   /** Try dead letters again by themselves, so long after they died and so often; off unless told. */
   readonly autoRedrive?: { readonly after: Duration; readonly max: number } | undefined
+}
+
+/** What is given here goes before `[runtime]` of the observer file. */
+export interface RuntimeOptions {
+  /** Which runs of observers are kept: `'all'` unless told, or only those with a problem. */
+  readonly record?: 'all' | 'problems' | undefined
+  /** Events that observers have read and not finished; 1000 unless told. */
+  readonly channelCapacity?: number | undefined
+  /** How many deliveries this process works on at a time; 50 unless told. */
+  readonly maxConcurrency?: number | undefined
+  /** How long `stop()` waits for what is under way; `"30s"` unless told. */
+  readonly shutdownTimeout?: Duration | undefined
 }
 
 export interface LogOptions {
@@ -64,6 +77,12 @@ export function withDefaults(options: AftercommitOptions) {
     clock: options.clock ?? systemClock,
     telemetry: options.telemetry ?? noTelemetry,
     dlq: { storeStacks: options.dlq?.storeStacks ?? false, autoRedrive: autoRedrive(options.dlq?.autoRedrive) },
+    runtime: {
+      record: options.runtime?.record,
+      channelCapacity: given(options.runtime?.channelCapacity, 'runtime.channelCapacity'),
+      maxConcurrency: count(options.runtime?.maxConcurrency ?? 50, 'runtime.maxConcurrency'),
+      shutdownMs: toMs(options.runtime?.shutdownTimeout ?? '30s', 'runtime.shutdownTimeout'),
+    },
     log: {
       wake: log.wake,
       retentionSeconds: retentionSeconds(log.retention),
@@ -105,6 +124,10 @@ function envCount(env: NodeJS.ProcessEnv, name: string, fallback: number): numbe
 
 function autoRedrive(given: DeadLetterOptions['autoRedrive']) {
   return given && { afterMs: toMs(given.after, 'dlq.autoRedrive.after'), max: count(given.max, 'dlq.autoRedrive.max') }
+}
+
+function given(value: number | undefined, setting: string): number | undefined {
+  return value === undefined ? undefined : count(value, setting)
 }
 
 function count(value: number, setting: string): number {

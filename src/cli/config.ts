@@ -2,11 +2,9 @@
  * The configuration in force: flags, then the environment, then the file, then defaults, setting by setting. Everything
  * is checked before anything is used, and all mistakes are reported together.
  */
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
+import type { Mistake, ReadConfiguration, SettingsInput, Table } from '../configuration/index.ts'
 import type { AftercommitOptions } from '../index.ts'
-import type { ConfigFile, Table } from './config-file.ts'
-import { ConfigError, type Mistake } from './config-mistake.ts'
-import type { ConfigInput } from './config-schema.ts'
 import { SETTINGS, type SettingDefinition, type SettingName } from './config-settings.ts'
 import type { GlobalOptions } from './program.ts'
 
@@ -29,17 +27,21 @@ export interface Configuration {
 
 const DEFAULT_FILE = 'aftercommit.toml'
 
+/**
+ * What is looked at in the file. Most commands want a database and little else: they check the settings, and neither
+ * the observers nor variables that only observers use.
+ */
+export type CheckedPart = 'settings' | 'everything'
+
 export async function loadConfiguration(
   flags: Pick<GlobalOptions, 'database' | 'schema' | 'config'>,
   env: NodeJS.ProcessEnv,
+  part: CheckedPart = 'settings',
 ): Promise<Configuration> {
-  const file = findFile(flags.config)
+  const file = flags.config ?? (existsSync(DEFAULT_FILE) ? DEFAULT_FILE : undefined)
   const given = [...fromFlags(flags), ...fromEnvironment(env)]
-  const mistakes: Mistake[] = []
   // Checking takes zod, which takes its time to load: only when there is something to check.
-  if (given.length > 0) mistakes.push(...(await checkGiven(given)))
-  const fromFile = file === undefined ? [] : await readSettings(file, env, mistakes)
-  if (mistakes.length > 0) throw new ConfigError(mistakes)
+  const fromFile = given.length > 0 || file !== undefined ? await check(given, file, env, part) : []
   const settings = SETTINGS.map(({ name, fallback }) => {
     return (
       [...given, ...fromFile].find((one) => one.name === name) ?? {
@@ -54,12 +56,48 @@ export async function loadConfiguration(
   return { settings, file: file ?? null, isEmbedded, options: toOptions(settings) }
 }
 
-function findFile(asked: string | undefined): string | undefined {
-  if (asked === undefined) return existsSync(DEFAULT_FILE) ? DEFAULT_FILE : undefined
-  if (existsSync(asked)) return asked
-  throw new ConfigError([
-    { where: '--config', path: asked, message: 'There is no such file. Correct the path, or leave it out.' },
-  ])
+/** Throws every mistake at once; otherwise gives the settings of the file. */
+async function check(
+  given: readonly Setting[],
+  file: string | undefined,
+  env: NodeJS.ProcessEnv,
+  part: CheckedPart,
+): Promise<Setting[]> {
+  const { ConfigError, findMistakes, readConfiguration, settingsSchema } = await import('../configuration/index.ts')
+  const mistakes: Mistake[] = given.flatMap(({ name, value, source }) =>
+    findMistakes(settingsSchema, toTree([{ name, value }])).map(({ message }) => ({
+      where: source ?? '',
+      path: name,
+      message,
+    })),
+  )
+  let settings: Setting[] = []
+  if (file !== undefined) {
+    try {
+      const read = await readConfiguration({ file })
+      const found = await (part === 'everything' ? checkEverything : checkSettings)(read, env)
+      mistakes.push(...found)
+      if (found.length === 0) settings = settingsIn(read.data, file, env)
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error
+      mistakes.push(...error.mistakes)
+    }
+  }
+  if (mistakes.length > 0) throw new ConfigError(mistakes)
+  return settings
+}
+
+async function checkSettings({ data, locate }: ReadConfiguration, env: NodeJS.ProcessEnv): Promise<Mistake[]> {
+  const { findMistakes, resolveReferences, settingsSchema } = await import('../configuration/index.ts')
+  const { database, direct_database } = data
+  return locate([...findMistakes(settingsSchema, data), ...resolveReferences({ database, direct_database }, env).found])
+}
+
+/** The events and handlers of the application are not known here; all else is checked as a program would. */
+async function checkEverything(read: ReadConfiguration, env: NodeJS.ProcessEnv): Promise<readonly Mistake[]> {
+  const { checkConfiguration, checkOnlyPorts } = await import('../observers/index.ts')
+  const result = checkConfiguration(read, checkOnlyPorts(env))
+  return result.ok ? [] : result.mistakes
 }
 
 function fromFlags(flags: Pick<GlobalOptions, 'database' | 'schema'>): Setting[] {
@@ -88,48 +126,17 @@ function settingOf(
   return { name: name as SettingName, value, origin, source }
 }
 
-async function checkGiven(given: readonly Setting[]): Promise<Mistake[]> {
-  const { findMistakes } = await import('./find-mistakes.ts')
-  return given.flatMap(({ name, value, source }) =>
-    findMistakes(toTree([{ name, value }])).map(({ path, message }) => ({
-      where: source ?? '',
-      path: path.join('.'),
-      message,
-    })),
-  )
-}
-
-async function readSettings(file: string, env: NodeJS.ProcessEnv, mistakes: Mistake[]): Promise<Setting[]> {
-  const [{ parseConfigFile }, { findMistakes }] = await Promise.all([
-    import('./config-file.ts'),
-    import('./find-mistakes.ts'),
-  ])
-  const parsed = parseConfigFile(readFileSync(file, 'utf8'), file)
-  const found = findMistakes(parsed.data)
-  mistakes.push(...parsed.locate(found))
-  if (found.length > 0) return []
+function settingsIn(data: Table, file: string, env: NodeJS.ProcessEnv): Setting[] {
   return SETTINGS.flatMap((setting: SettingDefinition) => {
-    const value = valueAt(parsed.data, setting.name)
-    if (value === undefined) return []
-    return [settingOf(setting, resolveReference(value, setting.name, env, parsed, mistakes), 'file', file)]
+    const value = valueAt(data, setting.name)
+    return value === undefined ? [] : [settingOf(setting, resolve(value, env), 'file', file)]
   })
 }
 
-/** `${env:NAME}` keeps secrets out of the file. */
-function resolveReference(
-  value: string | number,
-  name: string,
-  env: NodeJS.ProcessEnv,
-  file: ConfigFile,
-  mistakes: Mistake[],
-): string | number {
+/** `${env:NAME}` keeps secrets out of the file. That it can be resolved has been checked. */
+function resolve(value: string | number, env: NodeJS.ProcessEnv): string | number {
   const variable = /^\$\{env:(\w+)\}$/.exec(String(value))?.[1]
-  if (variable === undefined) return value
-  const found = env[variable]
-  if (found) return found
-  const message = `refers to the variable ${variable}, which is not set. Set it, or leave the setting out.`
-  mistakes.push(...file.locate([{ path: name.split('.'), at: 'value', message }]))
-  return value
+  return variable === undefined ? value : (env[variable] ?? value)
 }
 
 function valueAt(data: Table, name: string): string | number | undefined {
@@ -155,7 +162,7 @@ function toOptions(settings: readonly Setting[]): AftercommitOptions {
     direct_database,
     schema,
     log = {},
-  } = toTree(settings.filter(({ origin }) => origin !== 'default')) as ConfigInput
+  } = toTree(settings.filter(({ origin }) => origin !== 'default')) as SettingsInput
   const { retention, wake, max_payload, max_nesting, max_depth } = log
   return {
     database,

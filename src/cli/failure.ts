@@ -1,6 +1,6 @@
 /** What is said when a command fails: what happened, what to do, the code; and the exit code that goes with it. */
+import type { ConfigError } from '../configuration/index.ts'
 import { AftercommitError, type ErrorCode } from '../errors.ts'
-import { ConfigError } from './config-mistake.ts'
 import { EXIT, type ExitCode } from './exit-codes.ts'
 import type { Output } from './output.ts'
 
@@ -28,7 +28,7 @@ export async function reportFailure(error: unknown, output: Output): Promise<Exi
   const explained = await explain(error)
   const { message, code, stack } = summarizeError(explained, { stack: true })
   if (output.json) {
-    const mistakes = explained instanceof ConfigError ? { mistakes: explained.mistakes } : {}
+    const mistakes = isConfigError(explained) ? { mistakes: explained.mistakes } : {}
     output.warn(JSON.stringify({ error: { code: code ?? null, message: message.split('\n\n')[0], ...mistakes } }))
   } else {
     const { red, bold, dim } = output.talkColors
@@ -42,6 +42,11 @@ export async function reportFailure(error: unknown, output: Output): Promise<Exi
 export function exitCodeOf(error: unknown): ExitCode {
   if (error instanceof UsageError) return EXIT.usage
   return (error instanceof AftercommitError && EXIT_CODES[error.code]) || EXIT.failure
+}
+
+/** By its code: the class is loaded only with a configuration to check. */
+function isConfigError(error: unknown): error is ConfigError {
+  return error instanceof AftercommitError && error.code === 'BAD_CONFIG' && 'mistakes' in error
 }
 
 /** Two answers of Postgres mean something that our own words say better. */

@@ -20,13 +20,19 @@ export interface Invocation<Options> {
   open(more?: AftercommitOptions): Promise<Aftercommit>
 }
 
+export interface RunOptions {
+  /** The command listens to signals itself: it runs until it is told to stop, and stopping is no interruption. */
+  readonly ownSignals?: boolean
+}
+
 export async function runCommand<Options>(
   command: Command,
   work: (invocation: Invocation<Options>) => Promise<ExitCode>,
+  { ownSignals = false }: RunOptions = {},
 ): Promise<void> {
   const options = command.optsWithGlobals<Options & GlobalOptions>()
   const output = createOutput(options, process)
-  const interruption = watchInterruption()
+  const interruption = watchInterruption(ownSignals ? [] : ['SIGINT', 'SIGTERM'])
   let instance: Aftercommit | undefined
 
   async function open(more: AftercommitOptions = {}): Promise<Aftercommit> {
@@ -57,7 +63,7 @@ export async function runCommand<Options>(
 }
 
 /** The first signal ends the command in order, the second at once. */
-function watchInterruption() {
+function watchInterruption(signals: readonly NodeJS.Signals[]) {
   const controller = new AbortController()
   let tell: (code: ExitCode) => void
   const happened = new Promise<ExitCode>((resolve) => {
@@ -68,7 +74,6 @@ function watchInterruption() {
     controller.abort()
     tell(EXIT.interrupted)
   }
-  const signals = ['SIGINT', 'SIGTERM'] as const
   for (const signal of signals) process.on(signal, interrupt)
   return {
     signal: controller.signal,

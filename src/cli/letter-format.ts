@@ -1,5 +1,6 @@
 /** Dead letters in a terminal and as JSON. Lists say nothing of what an event carries; `show` and `export` do. */
 import type { DeadLetter } from '../dead-letters/index.ts'
+import { formatError } from './error-format.ts'
 import { toBrief, toFull } from './event-format.ts'
 import { toPlain } from './json.ts'
 import { formatSpan } from './subscription-format.ts'
@@ -24,16 +25,10 @@ export function toLetterRow(letter: DeadLetter): string[] {
     letter.event.type,
     letter.key,
     `${letter.attempts}, ${formatSpan(secondsAgo)} ago`,
-    formatError(letter),
+    formatError(letter.error),
     String(letter.waiting),
     letter.status,
   ]
-}
-
-/** `Error` says nothing that the message does not. */
-function formatError({ error }: DeadLetter): string {
-  const name = error.code ?? (error.name === 'Error' ? undefined : error.name)
-  return name === undefined || error.message.startsWith(name) ? error.message : `${name}: ${error.message}`
 }
 
 export function toBriefLetter({ event, ...letter }: DeadLetter): object {

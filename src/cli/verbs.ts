@@ -3,6 +3,11 @@ import type { Verb } from './program.ts'
 
 export const verbs: readonly Verb[] = [
   {
+    name: 'start',
+    summary: 'run the observers of the configuration file until told to stop',
+    load: () => import('./commands/start.ts'),
+  },
+  {
     name: 'migrate',
     summary: 'bring the schema up to date, and give roles their rights',
     load: () => import('./commands/migrate.ts'),
@@ -30,6 +35,11 @@ export const verbs: readonly Verb[] = [
       { name: 'tail', summary: 'print events as they become final', load: () => import('./commands/events-tail.ts') },
       { name: 'list', summary: 'print the newest events', load: () => import('./commands/events-list.ts') },
       { name: 'show', summary: 'print one event, with its payload', load: () => import('./commands/events-show.ts') },
+      {
+        name: 'explain',
+        summary: 'why each observer acted on an event, or did not',
+        load: () => import('./commands/events-explain.ts'),
+      },
     ],
   },
   {
@@ -69,6 +79,27 @@ export const verbs: readonly Verb[] = [
     ],
   },
   {
+    name: 'observers',
+    summary: 'look at rules, check them, try them on history',
+    verbs: [
+      {
+        name: 'list',
+        summary: 'every rule, and what it did in the last 24 hours',
+        load: () => import('./commands/observers-list.ts'),
+      },
+      {
+        name: 'validate',
+        summary: 'look for mistakes in a file of rules',
+        load: () => import('./commands/observers-validate.ts'),
+      },
+      {
+        name: 'test',
+        summary: 'try rules on real history; sends nothing',
+        load: () => import('./commands/observers-test.ts'),
+      },
+    ],
+  },
+  {
     name: 'dlq',
     summary: 'look at dead letters, try them again, give them up',
     verbs: [
@@ -85,6 +116,47 @@ export const verbs: readonly Verb[] = [
       },
       { name: 'discard', summary: 'give dead letters up', load: () => import('./commands/dlq-discard.ts') },
       { name: 'export', summary: 'print dead letters as JSON lines', load: () => import('./commands/dlq-export.ts') },
+    ],
+  },
+  {
+    name: 'deliveries',
+    summary: 'look at durable work, hurry it, cancel it, pause it',
+    verbs: [
+      {
+        name: 'list',
+        summary: 'print what is not done, oldest first',
+        load: () => import('./commands/deliveries-list.ts'),
+      },
+      {
+        name: 'show',
+        summary: 'print one, with its last error and its payload',
+        load: () => import('./commands/deliveries-show.ts'),
+      },
+      {
+        name: 'retry',
+        summary: 'make due now what waits for its time',
+        load: () => import('./commands/deliveries-retry.ts'),
+      },
+      {
+        name: 'cancel',
+        summary: 'have deliveries never done',
+        load: () => import('./commands/deliveries-cancel.ts'),
+      },
+      {
+        name: 'pause',
+        summary: 'let no worker begin what has a name, or goes somewhere',
+        load: () => import('./commands/deliveries-pause.ts'),
+      },
+      {
+        name: 'resume',
+        summary: 'go on with what was paused',
+        load: () => import('./commands/deliveries-resume.ts'),
+      },
+      {
+        name: 'destinations',
+        summary: 'limits, circuits and pauses that all processes share',
+        load: () => import('./commands/deliveries-destinations.ts'),
+      },
     ],
   },
   {

@@ -1,5 +1,13 @@
 import type { AftercommitEvent } from '../events/index.ts'
-import { freezeDeep, fromWire, parseJson, stringifyJson, toWire, Undecodable, type WireEvent } from '../events/index.ts'
+import {
+  fromWire,
+  parseJson,
+  stringifyJson,
+  toStoredEvent,
+  toWire,
+  Undecodable,
+  type WireEvent,
+} from '../events/index.ts'
 import type { Parameter, Queryable } from '../postgres/index.ts'
 import type { DeadLetter, LetterKind, LetterStatus } from './letter.ts'
 
@@ -15,9 +23,11 @@ export function copyEvent(event: AftercommitEvent): string {
 }
 
 export function eventOfCopy(text: string): AftercommitEvent {
-  const wire = freezeDeep(parseJson(text, { maxDepth: 1_010 })) as WireEvent
+  const wire = parseJson(text, { maxDepth: 1_010 }) as WireEvent
   const reason = (wire.payload as Record<string, unknown> | null)?.[UNDECODABLE]
-  return fromWire(typeof reason === 'string' ? { ...wire, payload: new Undecodable(reason) } : wire)
+  if (typeof reason === 'string') return fromWire({ ...wire, payload: new Undecodable(reason) })
+  // Redriven it may be tried several times, and each try is given a copy of its own.
+  return toStoredEvent(fromWire(wire))
 }
 
 const UNDECODABLE = '$undecodable'

@@ -41,10 +41,10 @@ export interface EventLogForm {
 
 // What must not be printed is kept under symbols and read through getters: printing, spreading, Object.keys and loggers
 // that walk an object's keys all pass it by, at no cost when an event is made.
-const PAYLOAD = Symbol('payload')
-const CHANGES = Symbol('changes')
-const PREVIOUS = Symbol('previous')
-const METADATA = Symbol('metadata')
+export const PAYLOAD = Symbol('payload')
+export const CHANGES = Symbol('changes')
+export const PREVIOUS = Symbol('previous')
+export const METADATA = Symbol('metadata')
 
 /**
  * An event as read from the log. Printing it in any way (console.log, JSON.stringify, a logger) shows ids, type and
@@ -66,10 +66,11 @@ export class AftercommitEvent<Type extends string = string, Payload = unknown> {
   declare readonly occurredAt: Date
   /** The database's time. */
   declare readonly recordedAt: Date
-  declare private readonly [PAYLOAD]: Payload
-  declare private readonly [CHANGES]: Changes | null
-  declare private readonly [PREVIOUS]: Readonly<Record<string, unknown>> | null
-  declare private readonly [METADATA]: EventMetadata
+  /** What these four keep is for the getters to say: a value, or the text that it is read from. */
+  declare protected readonly [PAYLOAD]: unknown
+  declare protected readonly [CHANGES]: unknown
+  declare protected readonly [PREVIOUS]: unknown
+  declare protected readonly [METADATA]: unknown
 
   constructor(fields: EventFields<Type, Payload>) {
     this.id = fields.id
@@ -88,21 +89,21 @@ export class AftercommitEvent<Type extends string = string, Payload = unknown> {
   }
 
   get payload(): Payload {
-    return this[PAYLOAD]
+    return this[PAYLOAD] as Payload
   }
 
   /** Old and new value per changed field, where the emitter or capture gave them. */
   get changes(): Changes | null {
-    return this[CHANGES]
+    return this[CHANGES] as Changes | null
   }
 
   /** The row before, for captured updates and deletes. */
   get previous(): Readonly<Record<string, unknown>> | null {
-    return this[PREVIOUS]
+    return this[PREVIOUS] as Readonly<Record<string, unknown>> | null
   }
 
   get metadata(): EventMetadata {
-    return this[METADATA]
+    return this[METADATA] as EventMetadata
   }
 
   get kind(): EventKind {

@@ -26,6 +26,7 @@ export function checkTenant(tenant: unknown): asserts tenant is string {
 /** What is wrong with such a text, as the rest of a sentence; undefined when nothing is. */
 export function textProblem(text: unknown): string | undefined {
   if (typeof text !== 'string') return `is ${text === null ? 'null' : `of type ${typeof text}`} where text is needed`
+  if (text.length <= MAX_TEXT_LENGTH && PLAIN.test(text)) return undefined
   if (text === '') return 'is empty'
   if (isTooLong(text)) return `is longer than ${MAX_TEXT_LENGTH} characters`
   if (text.includes('\0')) return 'holds U+0000, which Postgres cannot store'
@@ -34,6 +35,8 @@ export function textProblem(text: unknown): string | undefined {
 }
 
 const MAX_TEXT_LENGTH = 255
+/** What nearly every id is made of: one look instead of three. */
+const PLAIN = /^[ -~]+$/
 const CONTROL = /[\u0000-\u001f\u007f-\u009f]/
 
 /** Counts characters as Postgres does, where one beyond U+FFFF is one and not two. */

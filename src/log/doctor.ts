@@ -21,9 +21,11 @@ export interface DoctorOptions {
   readonly database: Database
   /** The hash of a process without event definitions. */
   readonly neutralConfigHash: string
+  /** What other stages find; asked where the schema can be read. */
+  readonly more: () => Promise<Finding[]>
 }
 
-export async function diagnose({ database, neutralConfigHash }: DoctorOptions): Promise<Finding[]> {
+export async function diagnose({ database, neutralConfigHash, more }: DoctorOptions): Promise<Finding[]> {
   const { name } = database.schemaName
   const findings = [nodeFinding(process.versions.node), ...serverFindings(await inspectServer(database))]
   const rights = await selectRights(database, name)
@@ -32,7 +34,8 @@ export async function diagnose({ database, neutralConfigHash }: DoctorOptions): 
   const schema = await schemaStatus(database)
   findings.push(schemaFinding(schema))
   const readable = schema.state === 'current' || schema.state === 'ahead' || schema.state === 'changed'
-  return readable ? [...findings, ...logFindings(await readFacts(database, rights, neutralConfigHash))] : findings
+  if (!readable) return findings
+  return [...findings, ...logFindings(await readFacts(database, rights, neutralConfigHash)), ...(await more())]
 }
 
 async function readFacts(database: Database, rights: Rights, neutralConfigHash: string): Promise<LogFacts> {

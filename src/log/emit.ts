@@ -18,7 +18,7 @@ import {
   stringifyJson,
 } from '../events/index.ts'
 import type { Queryable } from '../postgres/index.ts'
-import { currentCause } from '../runtime/index.ts'
+import { type Cause, currentCause } from '../runtime/index.ts'
 import { explainAppendError } from './append-error.ts'
 import { appendMany, appendOne, type PreparedEvent } from './statements.ts'
 import { isTooEarly, toTimestampText } from './timestamp-text.ts'
@@ -61,22 +61,44 @@ export interface EmitRequest extends EmitInput {
   readonly type: string
 }
 
+/** Many at once, in one statement: all or none. */
 export async function emitEvents(
   db: Queryable,
   settings: EmitSettings,
   requests: readonly EmitRequest[],
 ): Promise<Emitted[]> {
   if (requests.length === 0) return []
+  if (requests.length === 1) return [await emitEvent(db, settings, requests[0]!.type, requests[0]!)]
   const awaited = prepareAll(requests, settings)
   const prepared = awaited instanceof Promise ? await awaited : awaited
   let answers: string[]
   try {
-    answers = prepared.length === 1 ? [await appendOne(db, prepared[0]!)] : await appendMany(db, prepared)
+    answers = await appendMany(db, prepared)
   } catch (error) {
     throw explainAppendError(error, requests)
   }
   const emitted = answers.map((answer, i) => toEmitted(prepared[i]!.id, answer))
   if (settings.tell) for (const [i, event] of prepared.entries()) settings.tell(toLogFields(event, emitted[i]!))
+  return emitted
+}
+
+/** The common case. It pauses once, for the database: each further pause would be felt at thousands of events a second. */
+export async function emitEvent(
+  db: Queryable,
+  settings: EmitSettings,
+  type: string,
+  input: EmitInput,
+): Promise<Emitted> {
+  const awaited = prepareEvent(type, input, settings)
+  const prepared = awaited instanceof Promise ? await awaited : awaited
+  let answer: string
+  try {
+    answer = (await appendOne(db, prepared)).rows[0]!.appended
+  } catch (error) {
+    throw explainAppendError(error, [{ ...input, type }])
+  }
+  const emitted = toEmitted(prepared.id, answer)
+  settings.tell?.(toLogFields(prepared, emitted))
   return emitted
 }
 
@@ -96,7 +118,7 @@ function prepareAll(
   requests: readonly EmitRequest[],
   settings: EmitSettings,
 ): PreparedEvent[] | Promise<PreparedEvent[]> {
-  const prepared = requests.map((request) => prepareEvent(request, settings))
+  const prepared = requests.map((request) => prepareEvent(request.type, request, settings))
   return prepared.some((one) => one instanceof Promise) ? Promise.all(prepared) : (prepared as PreparedEvent[])
 }
 
@@ -108,8 +130,8 @@ function toEmitted(id: string, answer: string): Emitted {
     : { id, position: BigInt(answer.slice(0, colon)), version: Number(answer.slice(colon + 1)) }
 }
 
-function prepareEvent(request: EmitRequest, settings: EmitSettings): PreparedEvent | Promise<PreparedEvent> {
-  const { type, aggregate, id, tenant, occurredAt, expectedVersion } = request
+function prepareEvent(type: string, input: EmitInput, settings: EmitSettings): PreparedEvent | Promise<PreparedEvent> {
+  const { aggregate, id, tenant, occurredAt, expectedVersion } = input
   checkEventName(type)
   if (aggregate !== undefined) checkAggregate(aggregate)
   if (id !== undefined) checkEventId(id)
@@ -117,22 +139,24 @@ function prepareEvent(request: EmitRequest, settings: EmitSettings): PreparedEve
   if (occurredAt !== undefined) checkTime(type, occurredAt)
   if (expectedVersion !== undefined) checkVersion(type, expectedVersion)
   const { definitions } = settings
-  if (definitions === undefined) return completeEvent(request, request.payload, 1, settings)
+  if (definitions === undefined) return completeEvent(type, input, input.payload, 1, settings)
   const version = definitions.get(type)?.version ?? 1
-  const payload = checkPayload(definitions, type, request.payload)
+  const payload = checkPayload(definitions, type, input.payload)
   return payload instanceof Promise
-    ? payload.then((output) => completeEvent(request, output, version, settings))
-    : completeEvent(request, payload, version, settings)
+    ? payload.then((output) => completeEvent(type, input, output, version, settings))
+    : completeEvent(type, input, payload, version, settings)
 }
 
 function completeEvent(
-  request: EmitRequest,
+  type: string,
+  input: EmitInput,
   payload: unknown,
   schemaVersion: number,
   settings: EmitSettings,
 ): PreparedEvent {
-  const { type, aggregate, occurredAt } = request
-  const id = request.id ?? newEventId()
+  const { aggregate, occurredAt } = input
+  const id = input.id ?? newEventId()
+  const cause = currentCause()
   const limits = limitsOf(settings)
   return {
     id,
@@ -140,42 +164,52 @@ function completeEvent(
     aggregateType: aggregate?.type ?? null,
     aggregateId: aggregate?.id ?? null,
     payload: stringifyJson(payload ?? null, limits),
-    metadata: metadataText(request, id, schemaVersion, settings, limits),
+    metadata: metadataText(type, input, { id, schemaVersion, cause, limits }, settings),
     occurredAt: occurredAt === undefined ? null : toTimestampText(occurredAt),
-    extra: extraOf(request, limits),
+    extra: extraOf(input, cause, limits),
   }
 }
 
+/** What an event is completed with. */
+interface Completion {
+  readonly id: string
+  readonly schemaVersion: number
+  readonly cause: Cause | undefined
+  readonly limits: Required<JsonLimits>
+}
+
 /** An event that nothing led to, as most are, carries its own id and nothing else. */
-function metadataText(
-  request: EmitRequest,
-  id: string,
-  schemaVersion: number,
-  settings: EmitSettings,
-  limits: JsonLimits,
-): string {
-  const plain = request.metadata === undefined && schemaVersion === 1 && currentCause() === undefined
-  if (plain && settings.currentTraceparent() === undefined) return `{"correlation_id":${JSON.stringify(id)}}`
-  return stringifyJson(completeMetadata(request, id, schemaVersion, settings), { ...limits, name: 'metadata' })
+function metadataText(type: string, input: EmitInput, completion: Completion, settings: EmitSettings): string {
+  const { id, schemaVersion, cause, limits } = completion
+  const traceparent = settings.currentTraceparent()
+  const plain = input.metadata === undefined && schemaVersion === 1 && cause === undefined
+  if (plain && traceparent === undefined) return `{"correlation_id":${JSON.stringify(id)}}`
+  const metadata = completeMetadata(type, input, completion, traceparent, settings.maxDepth)
+  return stringifyJson(metadata, { ...limits, name: 'metadata' })
 }
 
 /** What the caller gives wins; the rest follows from the event being handled, or begins a new chain. */
-function completeMetadata(request: EmitRequest, eventId: string, schemaVersion: number, settings: EmitSettings) {
-  const cause = currentCause()
-  const depth = Math.max(cause === undefined ? 0 : cause.depth + 1, Number(request.metadata?.depth ?? 0))
-  if (depth > settings.maxDepth) {
+function completeMetadata(
+  type: string,
+  { metadata }: EmitInput,
+  { id, schemaVersion, cause }: Completion,
+  traceparent: string | undefined,
+  maxDepth: number,
+) {
+  const depth = Math.max(cause === undefined ? 0 : cause.depth + 1, Number(metadata?.depth ?? 0))
+  if (depth > maxDepth) {
     throw new AftercommitError(
       'TOO_DEEP',
-      `"${request.type}" would be event number ${depth} in a chain of causes, more than ${settings.maxDepth}, so nothing ` +
+      `"${type}" would be event number ${depth} in a chain of causes, more than ${maxDepth}, so nothing ` +
         'was emitted. An event probably causes itself: look at its causation chain, or raise `log.maxDepth`.',
     )
   }
   return metadataToStored({
     userId: cause?.userId ?? null,
-    traceparent: settings.currentTraceparent() ?? cause?.traceparent ?? null,
-    ...request.metadata,
-    correlationId: request.metadata?.correlationId ?? cause?.correlationId ?? eventId,
-    causationId: request.metadata?.causationId ?? cause?.causationId ?? null,
+    traceparent: traceparent ?? cause?.traceparent ?? null,
+    ...metadata,
+    correlationId: metadata?.correlationId ?? cause?.correlationId ?? id,
+    causationId: metadata?.causationId ?? cause?.causationId ?? null,
     schemaVersion,
     depth,
   })
@@ -192,9 +226,9 @@ function limitsOf(settings: EmitSettings): Required<JsonLimits> {
 
 const limitsBySettings = new WeakMap<EmitSettings, Required<JsonLimits>>()
 
-function extraOf(request: EmitRequest, limits: Required<JsonLimits>): string | null {
-  const tenant = request.tenant ?? currentCause()?.tenant
-  const { changes, previous, id, expectedVersion } = request
+function extraOf(input: EmitInput, cause: Cause | undefined, limits: Required<JsonLimits>): string | null {
+  const tenant = input.tenant ?? cause?.tenant
+  const { changes, previous, id, expectedVersion } = input
   const none = tenant ?? changes ?? previous ?? id ?? expectedVersion
   if (none === undefined) return null
   const extra: Record<string, unknown> = {}

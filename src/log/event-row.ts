@@ -1,9 +1,9 @@
 /**
- * How a row of the log becomes an event. Everything arrives as text or a number: jsonb as text, so that numbers no
- * double can hold are seen before they are rounded; times as milliseconds, which is three times cheaper than parsing
- * the text of a timestamp.
+ * How a row of the log becomes an event. Everything arrives as text or a number: jsonb as text, so that it is read only
+ * when somebody looks at it and numbers no double can hold are seen before they are rounded; times as milliseconds,
+ * which is three times cheaper than parsing the text of a timestamp.
  */
-import { AftercommitEvent, freezeDeep, metadataFromStored, parseJson, Undecodable } from '../events/index.ts'
+import { type AftercommitEvent, StoredEvent } from '../events/index.ts'
 
 // Not `as position`: ORDER BY prefers the name of an output column, and would sort positions as text.
 export const eventColumns = `position::text as pos, id, type, aggregate_type, aggregate_id, version::text as version, tenant,
@@ -29,21 +29,20 @@ export interface EventRow {
 /** An event whose payload the reader does not know the type of. */
 export type AnyEvent = AftercommitEvent<string, unknown>
 
-/** `shared`: more than one reader, or attempt, will be handed this very object, so nobody may change it. */
-export function toEvent(row: EventRow, { shared = false } = {}): AnyEvent {
-  const read = (text: string | null) => (shared ? freezeDeep(readJson(text)) : readJson(text))
-  return new AftercommitEvent({
+/** Whoever hands it to somebody hands on a copy: the same object serves several readers and attempts. */
+export function toEvent(row: EventRow): AnyEvent {
+  return new StoredEvent({
     id: row.id,
     type: row.type,
     position: BigInt(row.pos),
     aggregateType: row.aggregate_type,
     aggregateId: row.aggregate_id,
     version: row.version === null ? null : Number(row.version),
-    payload: read(row.payload),
-    changes: read(row.changes) as never,
-    previous: read(row.previous) as never,
     tenant: row.tenant,
-    metadata: metadataFromStored(readJson(row.metadata) as never),
+    payload: row.payload,
+    changes: row.changes,
+    previous: row.previous,
+    metadata: row.metadata,
     occurredAt: toDate(row.occurred),
     recordedAt: toDate(row.recorded),
   })
@@ -54,15 +53,6 @@ export function rowSize(row: EventRow): number {
   return (
     500 + (row.payload?.length ?? 0) + (row.changes?.length ?? 0) + (row.previous?.length ?? 0) + row.metadata.length
   )
-}
-
-function readJson(text: string | null): unknown {
-  if (text === null) return null
-  try {
-    return parseJson(text)
-  } catch (error) {
-    return new Undecodable(error instanceof Error ? error.message : 'The JSON text cannot be read.')
-  }
 }
 
 /** Postgres knows times beyond what a Date holds, and infinity: they become the first and the last Date there is. */

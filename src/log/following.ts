@@ -26,6 +26,8 @@ export interface FollowingOptions {
   readonly neededFrom: () => Promise<bigint>
   /** A notification with a word of its own, which is not a ring. */
   readonly onWord: (word: string) => void
+  /** A ring, or the moment from which every commit will ring: whatever else is woken by the bell looks now. */
+  readonly onRing: () => void
 }
 
 export interface Following {
@@ -40,7 +42,7 @@ export interface Following {
 const UPKEEP_MS = 60_000
 
 export function createFollowing(options: FollowingOptions): Following {
-  const { database, clock, logger, metrics, health, info, neededFrom, onWord } = options
+  const { database, clock, logger, metrics, health, info, neededFrom, onWord, onRing } = options
   const tailer = new Tailer({
     database,
     clock,
@@ -50,11 +52,16 @@ export function createFollowing(options: FollowingOptions): Following {
     info,
     canHear: () => listener.mode === 'listening',
     holdsLock: () => listener.holdsLock,
+    onArmed: onRing,
   })
   const listener = createListener({
     db: database,
     processId: info.process,
-    onNotify: (word) => (word === '' ? tailer.ring() : onWord(word)),
+    onNotify(word) {
+      if (word !== '') return onWord(word)
+      tailer.ring()
+      onRing()
+    },
     onReconnect: () => tailer.bellWasLost(),
     metrics,
     health,

@@ -8,7 +8,7 @@
 export { VersionConflictError } from './append-error.ts'
 export type { EventTrace } from './causes.ts'
 export { diagnose } from './doctor.ts'
-export { type EmitInput, type EmitRequest, type EmitSettings, type Emitted, emitEvents } from './emit.ts'
+export { type EmitInput, type EmitRequest, type EmitSettings, type Emitted, emitEvent, emitEvents } from './emit.ts'
 export type { AnyEvent } from './event-row.ts'
 export { createFollowing, type Following } from './following.ts'
 export type { Holder } from './frontier-statements.ts'

@@ -8,8 +8,9 @@ import {
   compilePatterns,
   type EventDefinitions,
   type EventOf,
+  isUndecodable,
+  ownCopy,
   patternsToSql,
-  Undecodable,
   upcast,
 } from '../events/index.ts'
 import type { Database } from '../postgres/index.ts'
@@ -171,7 +172,7 @@ async function* follow(
   let epoch: number | undefined = tailer.epoch
   while (!isOver()) {
     if (tailer.epoch !== epoch) epoch = await patiently(() => enterEpoch(database, tailer, position), patience)
-    const page = await patiently(() => tailer.read(position, PAGE, { alone: true }), patience)
+    const page = await patiently(() => tailer.read(position, PAGE), patience)
     if (page === undefined) return
     // Read while the log entered another epoch: whether it may be handed out is decided first.
     if (tailer.epoch !== epoch) continue
@@ -199,10 +200,19 @@ async function enterEpoch(database: Database, tailer: Tailer, position: bigint):
   )
 }
 
-/** The newest form of the payload; position, id and the rest stay. */
-export function liftEvent(definitions: EventDefinitions | undefined, event: AnyEvent): AnyEvent {
-  if (definitions === undefined || event.payload instanceof Undecodable) return event
-  const stored = { id: event.id, type: event.type, payload: event.payload, schemaVersion: event.metadata.schemaVersion }
+/** What a reader is given: a copy of his own, with the newest form of the payload; position, id and the rest stay. */
+export function liftEvent(definitions: EventDefinitions | undefined, shared: AnyEvent): AnyEvent {
+  const event = ownCopy(shared)
+  if (definitions === undefined || isUndecodable(event)) return event
+  const stored = {
+    id: event.id,
+    type: event.type,
+    schemaVersion: event.metadata.schemaVersion,
+    // Most events have the newest form already: then nobody looks.
+    get payload() {
+      return event.payload
+    },
+  }
   const lifted = upcast(definitions, stored)
   if (lifted === stored) return event
   return new AftercommitEvent({

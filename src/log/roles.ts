@@ -18,6 +18,16 @@ const RUN_FUNCTIONS = [
   'publish_frontier(integer, bigint, bigint)',
   'split_partitions()',
   'declare_stream(text, boolean)',
+  'delivery_lane(text, text, text, text, smallint)',
+  'add_deliveries(jsonb)',
+  'busy_lanes(integer, integer)',
+  'due_lanes(integer)',
+  'first_in_turn(integer, text, timestamptz, integer)',
+  'grant_deliveries(text, text, integer, integer)',
+  'claim_deliveries(text, bigint, jsonb, integer, boolean, jsonb, integer)',
+  'next_delivery_ms(jsonb)',
+  'rotate_deliveries(bigint)',
+  'keep_run_days(interval)',
 ]
 const READ_TABLES = [
   'events',
@@ -29,7 +39,11 @@ const READ_TABLES = [
   'streams',
   'migrations',
   'positions',
+  'delivery_lanes',
+  'observer_runs',
 ]
+/** Written once and never changed. */
+const APPEND_TABLES = ['observer_actions', 'observer_versions', 'runs']
 const WRITE_TABLES = [
   'idle_marks',
   'processes',
@@ -42,7 +56,15 @@ const WRITE_TABLES = [
   'checkpoint_marks',
   'projection_states',
   'relay_batches',
+  'deliveries',
+  'delivery_workers',
+  'delivery_pauses',
+  'destinations',
+  'observer_alerts',
 ]
+/** One row that is there for good. */
+const UPDATE_TABLES = ['delivery_state']
+const SEQUENCES = ['delivery_ids', 'claim_tokens']
 
 export async function grantEmit(db: Queryable, role: string): Promise<void> {
   const name = quoteIdentifier(role)
@@ -56,8 +78,11 @@ export async function grantRun(db: Queryable, role: string): Promise<{ seesSessi
   await db.query(`grant usage on schema ${db.schema} to ${name}`)
   await db.query(`grant execute on function ${qualified(db, RUN_FUNCTIONS)} to ${name}`)
   await db.query(`grant select on ${qualified(db, READ_TABLES)} to ${name}`)
+  await db.query(`grant select, insert on ${qualified(db, APPEND_TABLES)} to ${name}`)
   await db.query(`grant select, insert, update, delete on ${qualified(db, WRITE_TABLES)} to ${name}`)
+  await db.query(`grant select, update on ${qualified(db, UPDATE_TABLES)} to ${name}`)
   await db.query(`grant insert on ${qualified(db, ['audit'])} to ${name}`)
+  await db.query(`grant usage on sequence ${qualified(db, SEQUENCES)} to ${name}`)
   try {
     await db.query(`grant pg_read_all_stats to ${name}`)
     return { seesSessions: true }

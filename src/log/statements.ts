@@ -2,7 +2,7 @@
  * Every statement that writes or reads the log for its users. Readers that follow the log live in frontier-statements.ts;
  * upkeep in upkeep-statements.ts. Parameters are text and cast here, because anybody's client may send them.
  */
-import type { Queryable } from '../postgres/index.ts'
+import type { Queryable, QueryResult } from '../postgres/index.ts'
 import { explainDeclareError } from './append-error.ts'
 import { type EventRow, eventColumns } from './event-row.ts'
 import { toTimestampText } from './timestamp-text.ts'
@@ -22,28 +22,38 @@ export interface PreparedEvent {
 }
 
 /** Appends one event. The answer is `position` or `position:version`. */
-export async function appendOne(db: Queryable, event: PreparedEvent): Promise<string> {
-  const short = event.extra === null && event.occurredAt === null
-  const { rows } = await db.query<{ appended: string }>(
-    short
-      ? `select ${db.schema}.append($1::text, $2::text, $3::text, $4::text, ($5::text)::jsonb, ($6::text)::jsonb) as appended`
-      : `select ${db.schema}.append($1::text, $2::text, $3::text, $4::text, ($5::text)::jsonb, ($6::text)::jsonb,
-           ($7::text)::timestamptz, ($8::text)::jsonb) as appended`,
-    short
-      ? [event.id, event.type, event.aggregateType, event.aggregateId, event.payload, event.metadata]
-      : [
-          event.id,
-          event.type,
-          event.aggregateType,
-          event.aggregateId,
-          event.payload,
-          event.metadata,
-          event.occurredAt,
-          event.extra,
-        ],
-  )
-  return rows[0]!.appended
+export function appendOne(db: Queryable, event: PreparedEvent): Promise<QueryResult<{ appended: string }>> {
+  const { id, type, aggregateType, aggregateId, payload, metadata, occurredAt, extra } = event
+  const { short, long } = appendTexts(db)
+  return extra === null && occurredAt === null
+    ? db.query(short, [id, type, aggregateType, aggregateId, payload, metadata])
+    : db.query(long, [id, type, aggregateType, aggregateId, payload, metadata, occurredAt, extra])
 }
+
+interface AppendTexts {
+  readonly short: string
+  readonly long: string
+}
+
+/**
+ * Written once per schema: this statement is sent more often than all others together. Where parameters have no type of
+ * their own they are given theirs at once: a cast by way of text is worked out by the planner, 4 % of an append.
+ */
+function appendTexts({ schema, sendsUntyped = false }: Queryable): AppendTexts {
+  const texts = sendsUntyped ? untypedTexts : typedTexts
+  const known = texts.get(schema)
+  if (known) return known
+  const as = (parameter: string, type: string) =>
+    sendsUntyped ? `${parameter}::${type}` : `(${parameter}::text)::${type}`
+  const first = `select ${schema}.append($1::text, $2::text, $3::text, $4::text, ${as('$5', 'jsonb')}, ${as('$6', 'jsonb')}`
+  const long = `${first}, ${as('$7', 'timestamptz')}, ${as('$8', 'jsonb')}) as appended`
+  const written = { short: `${first}) as appended`, long }
+  texts.set(schema, written)
+  return written
+}
+
+const untypedTexts = new Map<string, AppendTexts>()
+const typedTexts = new Map<string, AppendTexts>()
 
 /** Appends many in one statement; answers in the order given. A column nobody uses travels as null. */
 export async function appendMany(db: Queryable, events: readonly PreparedEvent[]): Promise<string[]> {

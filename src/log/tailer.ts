@@ -56,6 +56,8 @@ export interface TailerOptions {
   readonly canHear: () => boolean
   /** Whether the lock that proves this process alive is held. */
   readonly holdsLock: () => boolean
+  /** From now on every commit rings. */
+  readonly onArmed: () => void
 }
 
 export interface Page {
@@ -69,8 +71,6 @@ export interface PageFilter {
   readonly type?: string | undefined
   readonly tenant?: string | undefined
   readonly span?: bigint | undefined
-  /** Whoever asks hands each event on once and keeps none: they need not be frozen. */
-  readonly alone?: boolean | undefined
 }
 
 export interface TailerStatus {
@@ -220,17 +220,18 @@ export class Tailer implements Service {
   /**
    * Final events above a position, in order: from memory when they are recent, else a page from the database. A page of
    * the database holds only what the filter lets through and covers at most `span` positions; memory is not filtered.
+   * Events are shared with other readers: `liftEvent` gives the copy that may be handed on.
    */
   async read(after: bigint, limit: number, filter: PageFilter = {}): Promise<Page> {
     const recent = this.#recent.read(after, limit)
     if (recent) {
       return { events: recent, upTo: recent.length < limit ? maxOf(this.#at, after) : recent.at(-1)!.position }
     }
-    const { span, alone = false, ...wanted } = filter
+    const { span, ...wanted } = filter
     const upTo = span === undefined ? this.#at : minOf(this.#at, after + span)
     // Not the pool for work: handlers that hold all of it must not keep others from reading.
     const rows = await selectEvents(this.#options.database.control, { ...wanted, after, upTo, limit })
-    const events = rows.map((row) => toEvent(row, { shared: !alone }))
+    const events = rows.map(toEvent)
     return { events, upTo: rows.length < limit ? maxOf(upTo, after) : events.at(-1)!.position }
   }
 
@@ -248,7 +249,10 @@ export class Tailer implements Service {
       else if (change === 'disarm') await this.#disarm()
       else if (this.#rhythm.state === 'arming' && (await this.#everybodySawTheMark())) {
         await this.#readOnce()
-        if (this.#marked) this.#rhythm.armed()
+        if (this.#marked) {
+          this.#rhythm.armed()
+          this.#options.onArmed()
+        }
       } else this.#waitedInVain = (await context.wait(waitMs)) === 'elapsed'
     }
   }
@@ -310,7 +314,7 @@ export class Tailer implements Service {
     for (let i = 0; i < count; i++) {
       const weight = rowSize(rows[i]!)
       size += weight
-      this.#recent.push(toEvent(rows[i]!, { shared: true }), weight)
+      this.#recent.push(toEvent(rows[i]!), weight)
     }
     const exhausted = count === rows.length && rows.length < this.#pageSize
     const reached = exhausted || count < rows.length ? maxOf(last, this.#frontier.position) : last

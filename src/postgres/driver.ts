@@ -3,7 +3,7 @@
  * processes that never talk to a database.
  *
  * Poolers in transaction mode forbid a lot, so we ask for little: no startup parameter but `application_name`, no named
- * statements, settings only by `set local`.
+ * statements except past any pooler (prepared.ts), settings only by `set local`.
  */
 import { hostname } from 'node:os'
 import type { ConnectionOptions as TlsOptions } from 'node:tls'
@@ -75,13 +75,17 @@ export function destroyClient(client: Client): void {
   client.connection.stream.destroy()
 }
 
-export async function runQuery<Row>(
+/** Text and values apart: the driver copies a configuration object key by key, at every statement. */
+export function runQuery<Row>(
   client: Client,
   text: string,
   values: readonly Parameter[] = [],
 ): Promise<QueryResult<Row>> {
-  // Text with several statements gives several results; the last one speaks for all.
-  const result: PgResult | PgResult[] = await client.query({ text, values: [...values] })
+  return client.query(text, values as Parameter[]).then(lastResult<Row>)
+}
+
+/** Text with several statements gives several results; the last one speaks for all. */
+export function lastResult<Row>(result: PgResult | PgResult[]): QueryResult<Row> {
   return toResult(Array.isArray(result) ? result.at(-1)! : result)
 }
 

@@ -16,7 +16,8 @@ import {
   runQuery,
 } from './driver.ts'
 import { shareIdentity } from './identity.ts'
-import type { Queryable, QueryResult } from './queryable.ts'
+import { runRepeated } from './prepared.ts'
+import type { Parameter, Queryable, QueryOptions, QueryResult } from './queryable.ts'
 import { endsSession, sqlstateOf } from './sqlstate.ts'
 import { runTransaction, type Transaction, type TransactionOptions } from './transaction.ts'
 
@@ -80,7 +81,7 @@ export function createPool({ role, size, schema, settings, logger, clock }: Pool
       opening = undefined
       throw error
     })
-    const pool = await opening
+    const pool = opened ?? (await opening)
     try {
       return await pool.connect()
     } catch (error) {
@@ -126,7 +127,9 @@ export function createPool({ role, size, schema, settings, logger, clock }: Pool
 
   const pool: Pool = {
     schema,
-    query: (text, values) => withClient((client) => runQuery(client, text, values)),
+    sendsUntyped: true,
+    query: <Row>(text: string, values: readonly Parameter[] = [], { repeated = false }: QueryOptions = {}) =>
+      withClient((client) => (repeated ? runRepeated<Row>(client, text, values) : runQuery<Row>(client, text, values))),
     queryMany: (text) => withClient((client) => runQueries(client, text)),
     async transaction(fn, options = {}) {
       const onHookError = (error: unknown) => logger.error({ err: error }, 'an onCommit hook failed; the commit stands')

@@ -52,6 +52,7 @@ export async function openSession({ role, schema, settings, onHookError }: Sessi
   }
   return {
     schema,
+    sendsUntyped: true,
     announcedPid: Number(Reflect.get(client, 'processID')),
     query: (text, values) => runQuery(client, text, values),
     queryMany: (text) => runQueries(client, text),

@@ -21,6 +21,7 @@ export const SQLSTATE = {
   uniqueViolation: '23505',
   featureNotSupported: '0A000',
   invalidStatementName: '26000',
+  duplicateStatement: '42P05',
   undefinedTable: '42P01',
   undefinedSchema: '3F000',
   duplicateObject: '42710',

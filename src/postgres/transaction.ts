@@ -23,6 +23,11 @@ export interface TransactionOptions {
   statementTimeoutMs?: number
   /** Rolls back when it aborts before COMMIT was sent; the transaction then rejects with its reason. */
   signal?: AbortSignal
+  /**
+   * Sends BEGIN with the first statement instead of before it, which saves a round trip. Should BEGIN be refused, that
+   * statement has run by itself: it must be one that does no harm then.
+   */
+  pipelined?: boolean
 }
 
 export interface Transaction extends Queryable {
@@ -60,11 +65,13 @@ export async function runTransaction<T>(
   client: Client,
   schema: string,
   fn: (tx: Transaction) => Promise<T>,
-  { signal, ...options }: TransactionOptions,
+  { signal, pipelined = false, ...options }: TransactionOptions,
   onHookError: (error: unknown) => void,
 ): Promise<T> {
-  await client.query(beginText(options))
-  const state: State = { ended: false, firstError: undefined, lost: undefined, savepoints: 0, hooks: [] }
+  const begun = client.query(beginText(options))
+  if (pipelined) begun.catch(() => {})
+  else await begun
+  const state: State = { ended: false, begun, firstError: undefined, lost: undefined, savepoints: 0, hooks: [] }
   const tx = createTransaction(client, schema, state)
   const onLost = (error: Error) => {
     state.lost ??= error
@@ -91,6 +98,8 @@ export async function runTransaction<T>(
 
 interface State {
   ended: boolean
+  /** Awaited with the first statement. */
+  begun: Promise<unknown> | undefined
   /** Kept to explain a COMMIT that turns out to be a ROLLBACK. */
   firstError: unknown
   /** How the session ended while the function still ran. COMMIT cannot have been sent then. */
@@ -103,7 +112,9 @@ function createTransaction(client: Client, schema: string, state: State): Transa
   async function query<Row>(text: string, values?: readonly Parameter[]): Promise<QueryResult<Row>> {
     if (state.ended) throw txEnded('has already ended')
     try {
-      return await runQuery<Row>(client, text, values)
+      const answer = runQuery<Row>(client, text, values)
+      if (state.begun) await afterBegin(state, answer)
+      return await answer
     } catch (error) {
       state.firstError ??= error
       if (endsSession(error)) state.lost ??= error
@@ -135,6 +146,7 @@ function createTransaction(client: Client, schema: string, state: State): Transa
   return {
     [TRANSACTION]: true,
     schema,
+    sendsUntyped: true,
     get ended() {
       return state.ended
     },
@@ -147,8 +159,20 @@ function createTransaction(client: Client, schema: string, state: State): Transa
   }
 }
 
+/** No answer counts before BEGIN has succeeded. */
+async function afterBegin(state: State, answer: Promise<unknown>): Promise<void> {
+  answer.catch(() => {})
+  await state.begun
+  state.begun = undefined
+}
+
 /** One message for BEGIN and its settings: one round trip, and nothing outlives the transaction. */
-function beginText({ isolation, readOnly, lockTimeoutMs, statementTimeoutMs }: Omit<TransactionOptions, 'signal'>) {
+function beginText({
+  isolation,
+  readOnly,
+  lockTimeoutMs,
+  statementTimeoutMs,
+}: Omit<TransactionOptions, 'signal' | 'pipelined'>) {
   const level = isolation === undefined ? '' : ` isolation level ${isolation}`
   const access = readOnly === undefined ? '' : readOnly ? ' read only' : ' read write'
   return [

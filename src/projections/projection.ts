@@ -39,7 +39,7 @@ export function toProjection({ apply, ...options }: ProjectionOptions) {
       transactional: true,
       handleBatch: (events, { tx }: HandlerContext) => project(fold, events, tx as Queryable),
     },
-    'projection',
+    { kind: 'projection' },
   )
   const fold: Fold = { projection: definition.id, keyOf: definition.keyOf, apply }
   return definition

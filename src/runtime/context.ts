@@ -13,13 +13,17 @@ export interface Cause {
   readonly traceparent?: string | undefined
 }
 
-const causes = new AsyncLocalStorage<Cause>()
+const causes = new AsyncLocalStorage<Cause | (() => Cause)>()
 
-/** Runs `fn` so that everything it awaits sees `cause`. An inner cause hides the outer one entirely. */
-export function runWithCause<T>(cause: Cause, fn: () => T): T {
-  return causes.run(Object.freeze({ ...cause }), fn)
+/**
+ * Runs `fn` so that everything it awaits sees `cause`. An inner cause hides the outer one entirely. A function is asked
+ * when somebody emits: most handlers do not, and a cause takes longer to find out than they run.
+ */
+export function runWithCause<T>(cause: Cause | (() => Cause), fn: () => T): T {
+  return causes.run(typeof cause === 'function' ? cause : Object.freeze({ ...cause }), fn)
 }
 
 export function currentCause(): Cause | undefined {
-  return causes.getStore()
+  const cause = causes.getStore()
+  return typeof cause === 'function' ? cause() : cause
 }

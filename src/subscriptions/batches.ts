@@ -2,14 +2,14 @@
 import { SchemaVersionTooNewError } from '../events/index.ts'
 import { type Call, callBatch } from './calls.ts'
 import type { Item } from './lanes.ts'
-import { isOutcomeUnknown, needNewerCode, park, recover, untilEnded } from './outcomes.ts'
+import { isOutcomeUnknown, mustRecover, needNewerCode, park, recover, untilEnded } from './outcomes.ts'
 import type { RunState } from './run-state.ts'
 
 /** `runAlone` starts one event by itself. Answers what was not begun because everything must wait for an earlier event. */
 export async function runBatch(
   run: RunState,
   batch: readonly Item[],
-  runAlone: (item: Item) => Promise<void>,
+  runAlone: (item: Item) => Promise<void> | undefined,
 ): Promise<readonly Item[]> {
   if (mustHold(run)) return batch
   const free = await setAside(run, batch)
@@ -39,7 +39,7 @@ export async function runBatch(
   for (const { event } of free) run.progress.finish(event.position, event.id)
   run.handled += free.length
   run.parts.metrics.handled.inc(free.length)
-  if (run.streak.length > 0 || run.failing || run.showsReason) await recover(run)
+  if (mustRecover(run)) await recover(run)
   if (!run.definition.transactional) await run.writer.finished()
   return []
 }
@@ -60,7 +60,7 @@ async function setAside(run: RunState, batch: readonly Item[]): Promise<Item[]> 
   return free
 }
 
-async function runOne(run: RunState, item: Item, runAlone: (item: Item) => Promise<void>): Promise<void> {
+async function runOne(run: RunState, item: Item, runAlone: (item: Item) => Promise<void> | undefined): Promise<void> {
   const [free] = await setAside(run, [item])
   if (!free) return
   run.lanes.add(free)

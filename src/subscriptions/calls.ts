@@ -1,6 +1,6 @@
 /** Calling the handler: alone, in a transaction that moves the checkpoint, or with a batch. */
 import { AftercommitError } from '../errors.ts'
-import { Undecodable } from '../events/index.ts'
+import { isUndecodable } from '../events/index.ts'
 import { type AnyEvent, liftEvent } from '../log/index.ts'
 import type { Queryable, Transaction } from '../postgres/index.ts'
 import { assertAuthorized } from './authorize.ts'
@@ -23,12 +23,14 @@ export function callHandler(run: RunState, item: Item): Call | undefined {
   const attempt = item.attempts + 1
   const redriven = item.source !== 'log'
   if (run.definition.transactional) {
-    return inTransaction(run, [event], attempt, redriven, (tx) =>
-      redriven ? settleRedriven(run, tx, item) : moveCheckpoint(run, tx, [event]),
+    return inTransaction(run, item.event, [event], attempt, redriven, (tx) =>
+      redriven ? settleRedriven(run, tx, item) : moveCheckpoint(run, tx, [item]),
     )
   }
   const context = new CallContext(run.definition.id, event, attempt, redriven, undefined)
-  const called = run.definition.authorize ? callAuthorized(run, [event], context) : handle(run, [event], context)
+  const called = run.definition.authorize
+    ? callAuthorized(run, item.event, [event], context)
+    : handle(run, item.event, [event], context)
   return isThenable(called) ? watch(run, called, context) : undefined
 }
 
@@ -37,9 +39,12 @@ export function callBatch(run: RunState, items: readonly Item[]): Call {
   const unkeyed = items.find(({ keyError }) => keyError !== undefined)
   if (unkeyed) throw unkeyed.keyError
   const events = items.map((item) => readable(run, item.event))
-  if (run.definition.transactional) return inTransaction(run, events, 1, false, (tx) => moveCheckpoint(run, tx, events))
+  const cause = items[0]!.event
+  if (run.definition.transactional) {
+    return inTransaction(run, cause, events, 1, false, (tx) => moveCheckpoint(run, tx, items))
+  }
   const context = new CallContext(run.definition.id, events[0]!, 1, false, undefined)
-  return watch(run, callAuthorized(run, events, context), context)
+  return watch(run, callAuthorized(run, cause, events, context), context)
 }
 
 /** Redriven and handled: the letter is resolved, or the event no longer waits. */
@@ -51,24 +56,30 @@ export async function settleRedriven(run: RunState, db: Queryable, item: Item): 
   if (!kept) throw leaseLost(run)
 }
 
-/** With the payload in its newest form. */
+/** A copy for this attempt, with the payload in its newest form. */
 function readable(run: RunState, event: AnyEvent): AnyEvent {
-  if (event.payload instanceof Undecodable) {
+  if (isUndecodable(event)) {
     throw new AftercommitError('UNDECODABLE', `The stored payload of event "${event.id}" cannot be read.`)
   }
   return liftEvent(run.parts.definitions, event)
 }
 
-function handle({ definition }: RunState, events: readonly AnyEvent[], context: CallContext): unknown {
+/** `cause` is the first of the events as it was stored: nothing that a handler does to its own changes it. */
+function handle({ definition }: RunState, cause: AnyEvent, events: readonly AnyEvent[], context: CallContext): unknown {
   const call = definition.handle
     ? () => definition.handle!(events[0]!, context)
     : () => definition.handleBatch!(events, context)
-  return causedBy(events[0]!, call)
+  return causedBy(cause, call)
 }
 
-async function callAuthorized(run: RunState, events: readonly AnyEvent[], context: CallContext): Promise<unknown> {
+async function callAuthorized(
+  run: RunState,
+  cause: AnyEvent,
+  events: readonly AnyEvent[],
+  context: CallContext,
+): Promise<unknown> {
   await assertAuthorized(run.definition, events)
-  return handle(run, events, context)
+  return handle(run, cause, events, context)
 }
 
 function watch(run: RunState, called: PromiseLike<unknown>, context: CallContext): Call {
@@ -81,6 +92,7 @@ function watch(run: RunState, called: PromiseLike<unknown>, context: CallContext
 /** The handler's writes and the checkpoint are one transaction; out of time, its connection goes with it. */
 function inTransaction(
   run: RunState,
+  cause: AnyEvent,
   events: readonly AnyEvent[],
   attempt: number,
   redriven: boolean,
@@ -91,10 +103,10 @@ function inTransaction(
   let handled: Promise<unknown> = Promise.resolve()
   const work = async (tx: Transaction) => {
     const context = new CallContext(run.definition.id, events[0]!, attempt, redriven, wrapTransaction(tx))
-    const told = tellCause(tx, events[0]!)
+    const told = tellCause(tx, cause)
     // Awaited below; a connection that dies before that must not end the process.
     told.catch(() => {})
-    const call = watch(run, callAuthorized(run, events, context), context)
+    const call = watch(run, callAuthorized(run, cause, events, context), context)
     handled = call.lingering
     await call.result.catch((error) => {
       if ((error as { code?: string }).code === 'TIMED_OUT' || run.lost) tooLate.abort(error)
@@ -111,8 +123,9 @@ function inTransaction(
   return { result, lingering: result.catch(() => {}).then(() => handled) }
 }
 
-async function moveCheckpoint(run: RunState, tx: Transaction, events: readonly AnyEvent[]): Promise<void> {
-  if (!(await saveCheckpoint(tx, run.lease, run.progress.checkpoint(events)))) throw leaseLost(run)
+async function moveCheckpoint(run: RunState, tx: Transaction, items: readonly Item[]): Promise<void> {
+  const checkpoint = run.progress.checkpoint(items.map(({ event }) => event))
+  if (!(await saveCheckpoint(tx, run.lease, checkpoint))) throw leaseLost(run)
 }
 
 /** What the database sees of the cause, so that writes captured by triggers keep the chain. */

@@ -35,6 +35,8 @@ export function createCheckpointWriter({ mode, clock, save, onError }: Checkpoin
   let dirty = 0
   let writing: Promise<void> | undefined
   let cancel: (() => void) | undefined
+  /** When the planned write is due. */
+  let dueMs = 0
   let lastWriteMs = Number.NEGATIVE_INFINITY
   let failed = false
   let closed = false
@@ -69,7 +71,10 @@ export function createCheckpointWriter({ mode, clock, save, onError }: Checkpoin
   function planPassed(): void {
     passedMeanwhile = writing !== undefined
     if (closed || dirty > 0 || cancel !== undefined || writing !== undefined) return
-    cancel = clock.setTimer(Math.max(0, PASSED_MS - (clock.monotonic() - lastWriteMs)), () => {
+    const nowMs = clock.monotonic()
+    const waitMs = Math.max(0, PASSED_MS - (nowMs - lastWriteMs))
+    dueMs = nowMs + waitMs
+    cancel = clock.setTimer(waitMs, () => {
       dirty = Math.max(1, dirty)
       inBackground()
     })
@@ -81,11 +86,15 @@ export function createCheckpointWriter({ mode, clock, save, onError }: Checkpoin
   }
 
   function plan(): void {
-    if (writing !== undefined) return
-    const spacing = Math.max(0, (failed ? AFTER_FAILURE_MS : SPACING_MS) - (clock.monotonic() - lastWriteMs))
+    if (writing !== undefined || closed) return
+    if (cancel !== undefined && (dirty < every || failed)) return
+    const nowMs = clock.monotonic()
+    const spacing = Math.max(0, (failed ? AFTER_FAILURE_MS : SPACING_MS) - (nowMs - lastWriteMs))
     const waitMs = dirty >= every ? spacing : Math.max(delayMs, spacing)
-    if (closed || (cancel !== undefined && (dirty < every || failed))) return
+    // Under load this comes with every event: a timer that is early enough stays.
+    if (cancel !== undefined && waitMs > 0 && dueMs <= nowMs + waitMs) return
     cancel?.()
+    dueMs = nowMs + waitMs
     if (waitMs <= 0) inBackground()
     else cancel = clock.setTimer(waitMs, inBackground)
   }

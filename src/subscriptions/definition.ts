@@ -1,6 +1,6 @@
 /** A subscription as users write it, and as the rest of the code wants it: checked, with every default filled in. */
 import { AftercommitError } from '../errors.ts'
-import { type AftercommitEvent, compilePatterns, patternsToSql } from '../events/index.ts'
+import { type AftercommitEvent, compilePatterns, ownCopy, patternsToSql } from '../events/index.ts'
 import type { AnyEvent, StartPoint } from '../log/index.ts'
 import { type Duration, parseRetry, type RetryOptions, type RetryPolicy, toMs } from '../runtime/index.ts'
 
@@ -55,7 +55,11 @@ export interface SubscriptionOptions<Event extends AftercommitEvent = AnyEvent, 
 
 export interface Definition {
   readonly id: string
-  readonly kind: 'subscription' | 'projection' | 'relay'
+  readonly kind: 'subscription' | 'projection' | 'relay' | 'observers'
+  /** What a whole configuration stands for: another one is a new generation. */
+  readonly version: string | undefined
+  /** Called when this process takes it up, before anything is read. */
+  readonly begin: (() => Promise<void>) | undefined
   readonly on: readonly string[]
   readonly tenant: string | undefined
   readonly matches: (event: AnyEvent) => boolean
@@ -83,7 +87,10 @@ export const WINDOW = 1_000
 
 const RETRY: RetryOptions = { maxAttempts: 4, initialDelay: '1s', maxDelay: '60s' }
 
-export function toDefinition(options: SubscriptionOptions, kind: Definition['kind'] = 'subscription'): Definition {
+/** What only parts of this library ask of a subscription. */
+export type DefinitionExtras = Partial<Pick<Definition, 'kind' | 'version' | 'begin' | 'keyOf'>>
+
+export function toDefinition(options: SubscriptionOptions, extras: DefinitionExtras = {}): Definition {
   const { id, handle, handleBatch, transactional = false, concurrency = 1, on = ['*'], tenant } = options
   if (typeof id !== 'string' || !/^[\w:.-]{1,200}$/.test(id)) {
     refuse('A subscription', 'needs an `id` of 1 to 200 letters, digits and _ : . -')
@@ -105,12 +112,14 @@ export function toDefinition(options: SubscriptionOptions, kind: Definition['kin
   const matchesType = compilePatterns(on)
   return {
     id,
-    kind,
+    kind: extras.kind ?? 'subscription',
+    version: extras.version,
+    begin: extras.begin,
     on,
     tenant,
     matches: (event) => matchesType(event.type) && (tenant === undefined || event.tenant === tenant),
     typeExpression: on.includes('*') || on.includes('**') ? undefined : patternsToSql(on),
-    keyOf: options.key ?? ((event) => event.key),
+    keyOf: extras.keyOf ?? toKeyOf(options.key),
     handle,
     handleBatch,
     transactional,
@@ -128,9 +137,14 @@ export function toDefinition(options: SubscriptionOptions, kind: Definition['kin
   }
 }
 
+/** A key of the user's own looks at a copy: the event itself is shared. */
+function toKeyOf(key: SubscriptionOptions['key']): Definition['keyOf'] {
+  return key === undefined ? (event) => event.key : (event) => key(ownCopy(event))
+}
+
 /** What decides which events a subscription sees: a change of it is a new generation. */
-export function definitionText({ on, tenant }: Definition): string {
-  return JSON.stringify({ on: [...on].sort(), ...(tenant === undefined ? {} : { tenant }) })
+export function definitionText({ on, tenant, version }: Definition): string {
+  return JSON.stringify({ on: [...on].sort(), tenant, version })
 }
 
 function toCheckpointMode(

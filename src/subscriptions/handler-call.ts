@@ -1,7 +1,7 @@
 /** One call of a handler: its context, its timeout, its cause. */
 import { AftercommitError } from '../errors.ts'
 import type { AnyEvent } from '../log/index.ts'
-import { type Clock, formatDuration, runWithCause } from '../runtime/index.ts'
+import { type Cause, type Clock, formatDuration, runWithCause } from '../runtime/index.ts'
 import type { HandlerContext } from './definition.ts'
 
 /** The signal is made when somebody looks at it: most handlers never do, and it costs more than the rest of the call. */
@@ -36,20 +36,21 @@ export class CallContext implements HandlerContext {
   }
 }
 
-/** Runs `fn` as something that this event caused: what it emits carries the chain on. */
+/** Runs `fn` as something that this event caused: what it emits carries the chain on. `fn` gets a copy, if anything. */
 export function causedBy<T>(event: AnyEvent, fn: () => T): T {
-  const { correlationId, userId, depth, traceparent } = event.metadata
-  return runWithCause(
-    {
-      correlationId: correlationId ?? event.id,
-      causationId: event.id,
-      depth,
-      ...(userId === null ? {} : { userId }),
-      ...(event.tenant === null ? {} : { tenant: event.tenant }),
-      ...(traceparent === null ? {} : { traceparent }),
-    },
-    fn,
-  )
+  return runWithCause(() => toCause(event), fn)
+}
+
+function toCause({ id, tenant, metadata }: AnyEvent): Cause {
+  const { correlationId, userId, depth, traceparent } = metadata
+  return {
+    correlationId: correlationId ?? id,
+    causationId: id,
+    depth,
+    ...(userId === null ? {} : { userId }),
+    ...(tenant === null ? {} : { tenant }),
+    ...(traceparent === null ? {} : { traceparent }),
+  }
 }
 
 /** A call that is still running after its time is given up; what it does from then on changes nothing here. */

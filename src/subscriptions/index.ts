@@ -7,7 +7,13 @@
  * lanes.ts, progress.ts and failure.ts, which decide and touch nothing.
  */
 export { assertAuthorized } from './authorize.ts'
-export { type Definition, type HandlerContext, type SubscriptionOptions, toDefinition } from './definition.ts'
+export {
+  type Definition,
+  type DefinitionExtras,
+  type HandlerContext,
+  type SubscriptionOptions,
+  toDefinition,
+} from './definition.ts'
 export { decideFailure, type Verdict } from './failure.ts'
 export type { OperatorAction, SeekPreview, SubscriptionHandle } from './handle.ts'
 export { type SubscriptionState, seekTo } from './handle-statements.ts'

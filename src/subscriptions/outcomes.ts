@@ -20,17 +20,30 @@ export async function untilEnded(run: RunState, lingering: Promise<unknown>): Pr
   enough.abort()
 }
 
-export async function succeed(run: RunState, item: Item): Promise<void> {
+/** A promise only where something is waited for: far behind, most events are done with at once. */
+export function succeed(run: RunState, item: Item): Promise<void> | undefined {
   const { definition, parts, lanes, progress } = run
   run.handled++
   parts.metrics.handled.inc()
-  if (item.source !== 'log' && !definition.transactional) await settleRedriven(run, parts.database.control, item)
+  if (item.source !== 'log') return succeedRedriven(run, item)
   lanes.finish(item)
-  if (item.source === 'log') {
-    progress.finish(item.event.position, item.event.id)
-    if (!definition.transactional) await run.writer.finished()
-  } else if (!lanes.isHeld(item.key)) run.nudge()
-  if (run.streak.length > 0 || run.failing || run.showsReason) await recover(run)
+  progress.finish(item.event.position, item.event.id)
+  const written = definition.transactional ? undefined : run.writer.finished()
+  if (!mustRecover(run)) return written
+  return written ? written.then(() => recover(run)) : recover(run)
+}
+
+async function succeedRedriven(run: RunState, item: Item): Promise<void> {
+  const { definition, parts, lanes } = run
+  if (!definition.transactional) await settleRedriven(run, parts.database.control, item)
+  lanes.finish(item)
+  if (!lanes.isHeld(item.key)) run.nudge()
+  if (mustRecover(run)) await recover(run)
+}
+
+/** Something had failed, here or as the database shows it. */
+export function mustRecover({ streak, failing, showsReason }: RunState): boolean {
+  return streak.length > 0 || failing || showsReason
 }
 
 export async function fail(run: RunState, item: Item, error: unknown, lingering?: Promise<unknown>): Promise<void> {

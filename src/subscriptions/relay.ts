@@ -112,7 +112,7 @@ export function createRelays(options: RelaysOptions): Relays {
         checkpoint: 'sync',
         handleBatch: (events, context) => publisher.publish(events, context),
       },
-      'relay',
+      { kind: 'relay' },
     )
     const pollMs =
       pollInterval === undefined ? defaults.pollIntervalMs : Math.max(1, toMs(pollInterval, `${id}.pollInterval`))

@@ -16,7 +16,7 @@ import type { AnyEvent, Page } from '../log/index.ts'
 import { sqlstateOf } from '../postgres/index.ts'
 import { createThrottledLog, createWaker } from '../runtime/index.ts'
 import { runBatch } from './batches.ts'
-import { callHandler } from './calls.ts'
+import { type Call, callHandler } from './calls.ts'
 import { createCheckpointWriter } from './checkpoint-writer.ts'
 import { type Definition, WINDOW } from './definition.ts'
 import type { CallContext } from './handler-call.ts'
@@ -34,6 +34,8 @@ const PAGE = 500
 /** Positions per read while a filter lets little through: a page must not take longer than a server allows. */
 const FIRST_SPAN = 10_000n
 const LONGEST_SPAN = 10_000_000n
+/** After so many events that were done with at once, others in this process get a turn: a stop, or a checkpoint. */
+const TURN = 10
 
 export class Runner implements RunState {
   readonly definition: Definition
@@ -131,6 +133,7 @@ export class Runner implements RunState {
       logger.error({ subscription }, `subscription stopped: ${obstacle}`)
       return { end: 'halted', clean: true }
     }
+    await this.definition.begin?.()
     for (const key of await selectParkedKeys(database.control, subscription)) this.parkedKeys.add(key)
     logger.info(
       { subscription, position: String(this.lease.position), term: String(this.lease.term) },
@@ -246,8 +249,13 @@ export class Runner implements RunState {
         !this.#mustWait()
       ) {
         const event = page.events[page.next++]!
-        if (this.#concerns(event)) await this.#take(event)
-        else this.progress.pass(event.position)
+        if (!this.#concerns(event)) {
+          this.progress.pass(event.position)
+          continue
+        }
+        const taken = this.#take(event)
+        if (taken) await taken
+        else if (page.next % TURN === 0) await undefined
       }
     }
     if (page.next < page.events.length || this.#stopping.signal.aborted) return
@@ -259,14 +267,14 @@ export class Runner implements RunState {
     return this.definition.matches(event) && !this.progress.wasFinished(event.position)
   }
 
-  async #take(event: AnyEvent): Promise<void> {
+  #take(event: AnyEvent): Promise<void> | undefined {
     const item = this.#toItem(event)
     const waits = this.lanes.isHeld(item.key)
     this.progress.take(event.position)
     // Also while the letter in front is being redriven: what waits already comes first.
     if (this.parkedKeys.has(item.key)) return park(this, [item])
     this.lanes.add(item)
-    if (!waits) await this.#start(item)
+    return waits ? undefined : this.#start(item)
   }
 
   /** A `key` that throws is a failure of this event, not of the run. */
@@ -298,45 +306,70 @@ export class Runner implements RunState {
     this.progress.rewind(first)
   }
 
-  /** Starts an event; with one lane, waits for its end. */
-  async #start(item: Item): Promise<void> {
+  /**
+   * Starts an event; with one lane, its end is to be waited for. From here on a promise is made only where something is
+   * waited for: promises cost more than a handler that does little.
+   */
+  #start(item: Item): Promise<void> | undefined {
     this.lanes.begin(item)
     if (this.definition.concurrency === 1 || this.careful > 0) return this.#try(item)
     this.#running++
-    void this.#try(item)
-      .catch((error) => {
-        this.parts.logger.error(
-          { subscription: this.definition.id, err: error },
-          'a lane failed; the subscription is taken up again',
-        )
-        this.end('lost')
-      })
-      .finally(() => {
-        this.#running--
-        this.#waker.wake()
-      })
+    void this.#runInLane(item)
+    return undefined
   }
 
-  async #try(item: Item): Promise<void> {
-    const { clock, logger, tellsDetails } = this.parts
-    item.firstTriedMs ??= clock.monotonic()
-    if (this.careful > 0 && item.attempts === 0) {
-      if (item.source === 'log') this.careful--
-      if (await isDeadly(this, item)) return
-    }
-    if (tellsDetails) logger.debug(fieldsOf(this, item), 'processing event')
-    let lingering: Promise<unknown> | undefined
+  async #runInLane(item: Item): Promise<void> {
     try {
-      const call = callHandler(this, item)
-      lingering = call?.lingering
-      if (call) await call.result
+      await this.#try(item)
+    } catch (error) {
+      this.parts.logger.error(
+        { subscription: this.definition.id, err: error },
+        'a lane failed; the subscription is taken up again',
+      )
+      this.end('lost')
+    } finally {
+      this.#running--
+      this.#waker.wake()
+    }
+  }
+
+  #try(item: Item): Promise<void> | undefined {
+    item.firstTriedMs ??= this.parts.clock.monotonic()
+    return this.careful > 0 && item.attempts === 0 ? this.#tryCarefully(item) : this.#call(item)
+  }
+
+  async #tryCarefully(item: Item): Promise<void> {
+    if (item.source === 'log') this.careful--
+    if (!(await isDeadly(this, item))) await this.#call(item)
+  }
+
+  #call(item: Item): Promise<void> | undefined {
+    const { logger, tellsDetails } = this.parts
+    if (tellsDetails) logger.debug(fieldsOf(this, item), 'processing event')
+    let call: Call | undefined
+    try {
+      call = callHandler(this, item)
+    } catch (error) {
+      return this.lost ? undefined : fail(this, item, error)
+    }
+    return call ? this.#settle(item, call) : this.#handled(item)
+  }
+
+  async #settle(item: Item, { result, lingering }: Call): Promise<void> {
+    try {
+      await result
     } catch (error) {
       if (!this.lost) await fail(this, item, error, lingering)
       return
     }
-    if (this.lost) return
+    await this.#handled(item)
+  }
+
+  #handled(item: Item): Promise<void> | undefined {
+    if (this.lost) return undefined
+    const { logger, tellsDetails } = this.parts
     if (tellsDetails) logger.debug(fieldsOf(this, item), 'handled event')
-    await succeed(this, item)
+    return succeed(this, item)
   }
 
   /** Sleeps until something is due, new, marked or over. */

@@ -75,6 +75,7 @@ export async function saveCheckpoint(db: Queryable, held: Held, to: Checkpoint):
         and term = ($2::text)::bigint
         and ${SERVER} = $6::text`,
     [held.id, held.term.toString(), to.position.toString(), to.done, to.lastEventId, held.server],
+    { repeated: true },
   )
   return rowCount === 1
 }

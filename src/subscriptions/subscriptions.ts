@@ -37,6 +37,8 @@ export interface SubscriptionsOptions {
 export interface SubscriptionsPart extends Subscriptions {
   /** Known from now on; registered in the database when the process starts. */
   register(definition: Definition): SubscriptionHandle
+  /** Ends what runs under this id here and goes on with another definition, which is a new generation if it differs. */
+  replace(definition: Definition): Promise<void>
   /** Registers in the database what was registered here, and runs it. */
   readonly service: Service
   /** Only those whose id matches a pattern are run by this process; `*` stands for anything. */
@@ -123,7 +125,13 @@ export function createSubscriptions(options: SubscriptionsOptions): Subscription
     await database.query('select pg_catalog.pg_notify($1::text, $2::text)', [database.schemaName.channel, NUDGE])
   }
 
-  const handleParts = { database, nudge: nudgeAll, stopHere: (id: string) => keeper.remove(id) }
+  /** It may be registered again afterwards. */
+  function stopHere(id: string): Promise<void> {
+    known.delete(id)
+    return keeper.remove(id)
+  }
+
+  const handleParts = { database, nudge: nudgeAll, stopHere }
   return {
     register(definition) {
       if (known.has(definition.id)) {
@@ -135,6 +143,11 @@ export function createSubscriptions(options: SubscriptionsOptions): Subscription
       known.set(definition.id, definition)
       if (started && isMine(definition.id)) keeper.add(definition)
       return createHandle(definition.id, handleParts)
+    },
+    async replace(definition) {
+      known.set(definition.id, definition)
+      await keeper.remove(definition.id)
+      if (started && isMine(definition.id)) keeper.add(definition)
     },
     service: {
       name: keeper.name,

@@ -1,6 +1,6 @@
 /** What handlers may rely on while nothing fails: who gets which events, in which order, from where. */
 import type { AnyEvent } from '../log/index.ts'
-import { nameOf, placed } from './contract-events.ts'
+import { nameOf, placed, QUICKLY } from './contract-events.ts'
 import type { Scenario } from './subscriptions-contract.ts'
 
 export const deliveryScenarios: readonly Scenario[] = [
@@ -17,6 +17,40 @@ export const deliveryScenarios: readonly Scenario[] = [
       }
       await until(() => seen.length >= 30)
       expect(seen).toEqual(expected)
+    },
+  ],
+  [
+    'what a handler does to its event, nobody else sees: not the next try, not another subscription, not the letter',
+    async ({ bus, expect, until }) => {
+      const seen: string[] = []
+      const spoil = (event: AnyEvent) => {
+        Object.assign(event.payload as object, { n: 99 })
+        Object.assign(event.metadata, { correlationId: 'spoilt' })
+        event.occurredAt.setTime(0)
+      }
+      const note = (who: string, event: AnyEvent) =>
+        seen.push(`${who} ${nameOf(event)} ${event.metadata.correlationId} ${event.occurredAt.getTime() > 0}`)
+      bus.subscribe({
+        id: 'spoiler',
+        key: (event) => {
+          spoil(event)
+          return event.key
+        },
+        retry: QUICKLY,
+        handle: (event) => {
+          note('spoiler', event)
+          spoil(event)
+          throw new Error('spoilt')
+        },
+      })
+      bus.subscribe({ id: 'witness', handle: (event) => note('witness', event) })
+      await bus.start()
+      await bus.emit([{ ...placed('A', 1), metadata: { correlationId: 'whole' } }])
+      await until(async () => seen.length >= 3 && (await bus.deadLetters.count()) === 1)
+      const [letter] = await bus.deadLetters.list()
+      note('letter', letter!.event)
+      const expected = ['letter', 'spoiler', 'spoiler', 'witness'].map((who) => `${who} A1 whole true`)
+      expect([...seen].sort()).toEqual(expected)
     },
   ],
   [

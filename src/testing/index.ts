@@ -3,6 +3,8 @@
  * delivers before `emit` returns; `testDatabase` is the real thing, thrown away afterwards. The contract suites hold a
  * twin, a sink or an adapter of yours to what the real ones promise.
  *
+ * Observers have an executor of their own, observers.ts.
+ *
  * Start with memory-bus.ts, then memory-reader.ts (one subscription at work) and memory-log.ts (what the database does).
  */
 export { createTestClock as testClock, type TestClock } from '../runtime/index.ts'
@@ -11,8 +13,15 @@ export { type MemoryBus, type MemoryBusOptions, memoryBus, type ParkedKey } from
 export { type MemoryDeadLetters, memoryDeadLetters } from './memory-dead-letters.ts'
 export type { HandlerFailure } from './memory-reader.ts'
 export type { MemoryTransaction } from './memory-transaction.ts'
+export { createObserverExecutor, type ObserverExecutor, type ObserverExecutorOptions } from './observers.ts'
+export { type AskedAction, type RecordingActions, recordingActions, type TestActions } from './observers-actions.ts'
+export type { SentAlert } from './observers-alerts.ts'
+export type { TestConfig } from './observers-config.ts'
+export { type FakeConditions, type FakeTemplates, fakeConditions, fakeTemplates } from './observers-fakes.ts'
+export type { ExecutionSummary, ObservedAction, ObservedActions } from './observers-results.ts'
 export { describeSink, type ReadMessage, type SinkUnderTest } from './sink-contract.ts'
 export { describeSubscriptions, type SubscriptionsUnderTest, type TestFramework } from './subscriptions-contract.ts'
+export { type TestBroadcaster, testBroadcaster } from './test-broadcaster.ts'
 export {
   type TestDatabase,
   type TestDatabaseOptions,

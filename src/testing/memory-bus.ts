@@ -8,7 +8,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { DeadLetters } from '../dead-letters/index.ts'
 import { AftercommitError } from '../errors.ts'
-import { aggregateKey, type EventDefinitions, type EventName, type EventOf } from '../events/index.ts'
+import { aggregateKey, type EventDefinitions, type EventName, type EventOf, ownCopy } from '../events/index.ts'
 import type { AftercommitOptions, Emit } from '../index.ts'
 import type { AnyEvent } from '../log/index.ts'
 import { createTestClock, type TestClock } from '../runtime/index.ts'
@@ -84,28 +84,24 @@ export function memoryBus<D extends EventDefinitions = EventDefinitions>(
     tell: undefined,
   }
   let delivery = 0
-  let delivering: Promise<void> | undefined
+  let active = false
+  let delivering: Promise<void> = Promise.resolve()
 
   /** Everything that can be delivered now. A handler does not wait for it: it is part of it. */
-  async function deliver(): Promise<void> {
-    const running = delivering ?? run()
-    if (!isDelivering(identity)) await running
+  function deliver(): Promise<void> {
+    if (!active) delivering = run()
+    return isDelivering(identity) ? Promise.resolve() : delivering
   }
 
-  function run(): Promise<void> {
+  async function run(): Promise<void> {
     delivery++
-    let done = false
-    const running = (async () => {
-      try {
-        for (let reader = nextReader(); reader; reader = nextReader()) await reader.step(delivery)
-      } finally {
-        // In the same breath as the last look: whoever emits from now on begins a new run.
-        done = true
-        delivering = undefined
-      }
-    })()
-    if (!done) delivering = running
-    return running
+    active = true
+    try {
+      for (let reader = nextReader(); reader; reader = nextReader()) await reader.step(delivery)
+    } finally {
+      // In the same breath as the last look: whoever emits from now on begins a new run.
+      active = false
+    }
   }
 
   /** The one whose next event is the oldest; the one registered first, when it is the same event. */
@@ -182,7 +178,7 @@ export function memoryBus<D extends EventDefinitions = EventDefinitions>(
     return createMemoryHandle(reader, handleParts)
   }
 
-  const find = (matches: (event: AnyEvent) => boolean) => log.events.filter(matches)
+  const find = (matches: (event: AnyEvent) => boolean) => log.events.filter(matches).map(ownCopy)
   const bus = {
     emit: (first: never, event: never) => transaction((tx) => tx.emit(first, event)),
     transaction,
@@ -203,7 +199,7 @@ export function memoryBus<D extends EventDefinitions = EventDefinitions>(
     },
     errors,
     clock,
-    publishedEvents: () => [...log.events],
+    publishedEvents: () => find(() => true),
     eventsOfType: (type: string) => find((event) => event.type === type),
     eventsForAggregate: (type: string, id: string) => find(({ key }) => key === aggregateKey(type, id)),
     eventCount: () => log.events.length,

@@ -1,6 +1,6 @@
 /** Dead letters without a database, and the events that wait behind them. */
 import type { DeadLetter, DeadLetters, LetterAction, LetterFilter, NewLetter } from '../dead-letters/index.ts'
-import { toWire } from '../events/index.ts'
+import { ownCopy, toWire } from '../events/index.ts'
 import type { AnyEvent } from '../log/index.ts'
 import { type Clock, createTestClock } from '../runtime/index.ts'
 
@@ -93,7 +93,11 @@ export class LetterStore {
   }
 
   show({ parks, changedAt: _, ...letter }: KeptLetter): DeadLetter {
-    return { ...letter, waiting: parks ? this.waiting(letter.owner, letter.key).length : 0 }
+    return {
+      ...letter,
+      event: ownCopy(letter.event),
+      waiting: parks ? this.waiting(letter.owner, letter.key).length : 0,
+    }
   }
 
   /** Somebody asked for something: to run it again, or to go on behind it. In position order. */

@@ -3,7 +3,7 @@
  * they emit and publish them when they commit, so a rollback leaves a hole and an open transaction holds back what was
  * numbered after it, exactly as in Postgres.
  */
-import { AftercommitEvent, aggregateKey, type EventFields, metadataFromStored, parseJson } from '../events/index.ts'
+import { aggregateKey, parseJson, StoredEvent, type StoredFields, stringifyJson } from '../events/index.ts'
 import { type AnyEvent, VersionConflictError } from '../log/index.ts'
 import type { Parameter } from '../postgres/index.ts'
 import type { Clock } from '../runtime/index.ts'
@@ -11,7 +11,7 @@ import type { Clock } from '../runtime/index.ts'
 /** An event that was emitted and is not committed. */
 export interface StagedEvent {
   /** Its version is final when it is committed: another transaction may come first. */
-  readonly fields: Omit<EventFields, 'version'> & { version: number | null }
+  readonly fields: Omit<StoredFields, 'version'> & { version: number | null }
   /** The stream it belongs to, when its aggregate is kept as one. */
   readonly stream: string | undefined
   readonly expected: number | undefined
@@ -65,7 +65,7 @@ export class MemoryLog {
   /** Takes the parameters of the SQL function `append` and answers as it does: `position` or `position:version`. */
   append(staging: Staging, values: readonly Parameter[]): string {
     const [id, type, aggregateType, aggregateId, payload, metadata, occurredAt, extraText] = values as (string | null)[]
-    const extra = (extraText ? parseJson(extraText) : {}) as Extra
+    const extra = extraText ? (parseJson(extraText) as Extra) : NOTHING_EXTRA
     const known = extra.chosen && this.#find(staging, id!)
     if (known) return toAnswer(known)
     const stream = this.#streamTypes.has(aggregateType!) ? aggregateKey(aggregateType!, aggregateId!) : undefined
@@ -85,11 +85,11 @@ export class MemoryLog {
       aggregateType: aggregateType!,
       aggregateId: aggregateId!,
       version,
-      payload: parseJson(payload!),
-      changes: extra.changes ?? null,
-      previous: extra.previous ?? null,
+      payload: payload!,
+      changes: toText(extra.changes),
+      previous: toText(extra.previous),
       tenant: extra.tenant ?? null,
-      metadata: metadataFromStored(parseJson(metadata!) as Record<string, unknown>),
+      metadata: metadata!,
       occurredAt: occurredAt ? new Date(occurredAt) : recordedAt,
       recordedAt,
     }
@@ -109,7 +109,7 @@ export class MemoryLog {
         this.#versions.set(stream, fields.version)
       }
       if (chosen) this.#chosen.set(fields.id, fields)
-      this.#insert(new AftercommitEvent(fields))
+      this.#insert(new StoredEvent(fields))
     }
   }
 
@@ -159,10 +159,17 @@ export class MemoryLog {
 /** What the last parameter of `append` holds. */
 interface Extra {
   readonly tenant?: string
-  readonly changes?: EventFields['changes']
-  readonly previous?: EventFields['previous']
+  readonly changes?: unknown
+  readonly previous?: unknown
   readonly chosen?: boolean
   readonly expected?: number
+}
+
+const NOTHING_EXTRA: Extra = {}
+
+/** Back to what a database would keep; it was checked on the way in. */
+function toText(part: unknown): string | null {
+  return part === undefined ? null : stringifyJson(part, { maxBytes: Number.MAX_SAFE_INTEGER, maxDepth: 1_000 })
 }
 
 function toAnswer({ position, version }: Place): string {

@@ -152,7 +152,8 @@ export class MemoryReader {
     for (;;) {
       item.firstTriedMs ??= this.#parts.clock.monotonic()
       try {
-        await callHandler(this.definition, [item], this.#parts)
+        const called = callHandler(this.definition, [item], this.#parts)
+        if (called) await called
       } catch (error) {
         const outcome = await this.#failed(item, error)
         if (outcome !== 'retry') return outcome

@@ -2,7 +2,7 @@
 import { AftercommitError } from '../errors.ts'
 import type { EventDefinitions } from '../events/index.ts'
 import type { Emit, EmittingTransaction } from '../index.ts'
-import { type EmitInput, type EmitRequest, type EmitSettings, type Emitted, emitEvents } from '../log/index.ts'
+import { type EmitInput, type EmitRequest, type EmitSettings, type Emitted, emitEvent } from '../log/index.ts'
 import type { Queryable } from '../postgres/index.ts'
 import type { MemoryLog } from './memory-log.ts'
 
@@ -42,12 +42,15 @@ export function openTransaction(log: MemoryLog, settings: EmitSettings): OpenTra
     },
   }
 
-  async function emit(first: string | readonly EmitRequest[], event?: EmitInput): Promise<Emitted | Emitted[]> {
-    if (typeof first === 'string') return (await emitEvents(port, settings, [{ ...event!, type: first }]))[0]!
+  function emit(first: string | readonly EmitRequest[], event?: EmitInput): Promise<Emitted | Emitted[]> {
+    return typeof first === 'string' ? emitEvent(port, settings, first, event ?? { payload: null }) : emitMany(first)
+  }
+
+  async function emitMany(requests: readonly EmitRequest[]): Promise<Emitted[]> {
     const before = staging.events.length
     const emitted: Emitted[] = []
     try {
-      for (const request of first) emitted.push(...(await emitEvents(port, settings, [request])))
+      for (const request of requests) emitted.push(await emitEvent(port, settings, request.type, request))
     } catch (error) {
       staging.events.length = before
       throw error

@@ -3,10 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { loadConfiguration } from '../../src/cli/config.ts'
-import type { ConfigError } from '../../src/cli/config-mistake.ts'
-import { keysOf, toJsonSchema } from '../../src/cli/config-schema.ts'
 import { SETTINGS } from '../../src/cli/config-settings.ts'
 import { exitCodeOf } from '../../src/cli/failure.ts'
+import { type ConfigError, keysOf, settingsSchema, settingsShape } from '../../src/configuration/index.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'aftercommit-config-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -20,6 +19,10 @@ function fileWith(text: string): string {
 
 function load(text: string, env: Record<string, string> = {}, flags: { database?: string; schema?: string } = {}) {
   return loadConfiguration({ ...flags, config: fileWith(text) }, env)
+}
+
+function checkWhole(text: string, env: Record<string, string> = {}) {
+  return loadConfiguration({ config: fileWith(text) }, env, 'everything')
 }
 
 async function mistakesOf(loading: Promise<unknown>) {
@@ -79,7 +82,7 @@ describe('mistakes', () => {
       'max_payload = true',
       'max_nesting = 0',
       'retention = "30 days"',
-      '[observers.big]',
+      '[obervers.big]',
       'on = "a.b"',
     ].join('\n')
     const found = await mistakesOf(load(text, { AFTERCOMMIT_LOG_MAX_DEPTH: 'deep' }))
@@ -90,7 +93,7 @@ describe('mistakes', () => {
       ['file:5:15', 'log.max_payload'],
       ['file:6:15', 'log.max_nesting'],
       ['file:7:13', 'log.retention'],
-      ['file:8:2', 'observers'],
+      ['file:8:2', 'obervers'],
     ])
     expect(found[1]?.message).toBe('is not a setting. Did you mean "schema"?')
     expect(found[2]?.message).toBe('must be "doorbell" or "poll", not "dorbell". Did you mean "doorbell"?')
@@ -129,26 +132,49 @@ describe('mistakes', () => {
   })
 })
 
-describe('the schema of the file', () => {
-  it('is draft 4 and describes every setting', () => {
-    const schema = toJsonSchema() as {
-      $schema: string
-      properties: Record<string, { properties?: Record<string, { description: string }> }>
-    }
-    expect(schema.$schema).toContain('draft-04')
-    for (const { name, description } of SETTINGS) {
-      const [first = '', second] = name.split('.')
-      const property = second === undefined ? schema.properties[first] : schema.properties[first]?.properties?.[second]
-      expect(property, name).toMatchObject({ description })
-    }
+describe('observers in the file', () => {
+  const text = [
+    'database = "postgres://db/x"',
+    '[observers.mail]',
+    'on = "order.placed"',
+    'conditon = "total > 5"',
+    '[[observers.mail.actions]]',
+    'type = "webhook"',
+    'url = "https://erp.example.com/{{ event.idd }}"',
+    `secret = "\${env:ERP_SECRET}"`,
+  ].join('\n')
+
+  it('are left alone by commands that only want a database', async () => {
+    expect((await load(text)).options.database).toBe('postgres://db/x')
   })
 
-  it('knows the same settings as the table of settings', () => {
-    const keys = [
-      ...(keysOf([]) ?? []).filter((key) => key !== 'log'),
-      ...(keysOf(['log']) ?? []).map((key) => `log.${key}`),
-    ]
-    expect(keys.sort()).toEqual(SETTINGS.map(({ name }) => name as string).sort())
+  it('are checked whole by config check, variables included', async () => {
+    const found = await mistakesOf(checkWhole(text))
+    expect(found.map(({ where, path }) => [where, path])).toEqual([
+      ['file:4:1', 'observers.mail.conditon'],
+      ['file:7:41', 'observers.mail.actions[0].url'],
+      ['file:8:10', 'observers.mail.actions[0].secret'],
+    ])
+  })
+
+  it('may use handlers that only the application knows', async () => {
+    const custom = '[observers.erp]\non = "a.b"\nactions = [{ type = "custom", handler = "sync_to_erp" }]'
+    await expect(checkWhole(custom)).resolves.toMatchObject({ isEmbedded: true })
+  })
+})
+
+describe('the schema of the file', () => {
+  it('knows every setting that commands use, and agrees with them about defaults', () => {
+    const log = keysOf(settingsShape.log.unwrap()) ?? []
+    for (const { name, fallback } of SETTINGS) {
+      const [first = '', second] = name.split('.')
+      if (second === undefined) expect(keysOf(settingsSchema)).toContain(first)
+      else expect(log).toContain(second)
+      const field =
+        second === undefined ? settingsShape[first as 'schema'] : settingsShape.log.unwrap().shape[second as 'wake']
+      const { default: told } = field.unwrap().meta() as { default?: unknown }
+      if (name !== 'direct_database') expect(told, name).toBe(fallback)
+    }
   })
 
   it('accepts every default', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createProgress } from '../../src/cli/progress.ts'
+import { createProgress, describeBar } from '../../src/cli/progress.ts'
 
 function record({ isTTY = false, quiet = false }) {
   let written = ''
@@ -44,5 +44,11 @@ describe('progress', () => {
     const empty = record({ isTTY: true })
     empty.progress.at(0n, 0n)
     expect(empty.written()).toContain('100 %')
+  })
+
+  it('is a bar where positions mean nothing to the reader', () => {
+    expect(describeBar(0n, 8n)).toBe(`${'·'.repeat(30)}   0 %`)
+    expect(describeBar(4n, 8n)).toBe(`${'▇'.repeat(15)}${'·'.repeat(15)}  50 %`)
+    expect(describeBar(0n, 0n)).toBe(`${'▇'.repeat(30)} 100 %`)
   })
 })

@@ -5,6 +5,7 @@
 import { randomBytes } from 'node:crypto'
 import type pg from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { mails, openWorker, work } from '../delivery/support/open-delivering.ts'
 import { impatientClock } from '../log/support/hurried-clock.ts'
 import { openFollowing } from '../log/support/open-following.ts'
 import { follow, instance, SERVERS } from '../log/support/open-log.ts'
@@ -61,6 +62,79 @@ describe.each(SERVERS)('rights on Postgres $major', ({ major }) => {
     expect((await admin.query('select from aftercommit.processes')).rowCount).toBe(2)
     expect(await ac.upkeep()).toMatchObject({ dropped: [] })
     await expectNoChange(await connect(runner.url), admin)
+  })
+
+  it('to run are enough to do deliveries and to operate them, which who may emit cannot even see', async () => {
+    const { runner, emitter, admin } = await installWithRoles(major)
+    const worker = await openWorker(runner.url)
+    const done: unknown[] = []
+    worker.register(work(({ payload }) => void done.push(payload)))
+    await worker.add(worker.database, [
+      ...mails(1, { payload: 'mail', destination: 'smtp' }),
+      ...mails(3, { name: 'fax' }),
+    ])
+    await eventually(() => done.length === 1)
+
+    const { deliveries, metrics, doctor } = instance({ database: runner.url })
+    const [first, second] = await deliveries.list({ name: 'fax' })
+    await Promise.all([
+      deliveries.pause({ destination: 'smtp' }),
+      deliveries.pause({ kind: 'effect', name: 'mail' }, { who: 'ada' }),
+    ])
+    expect(await deliveries.resume({ kind: 'effect', name: 'mail' })).toBe(true)
+    expect(await deliveries.resume({ destination: 'smtp' })).toBe(true)
+    await admin.query(`update aftercommit.deliveries set run_at = now() + interval '1 hour' where id = $1`, [first!.id])
+    expect(await deliveries.retry(first!.id)).toBe(1)
+    expect(await deliveries.cancel(second!.id)).toBe(1)
+    expect((await deliveries.show(first!.id))?.state).toBe('waiting')
+    expect(await deliveries.count()).toMatchObject({ waiting: 2 })
+    expect(await deliveries.orphans()).toMatchObject([{ name: 'fax', count: 2 }])
+    expect(await deliveries.names()).toMatchObject([{ name: 'fax' }, { name: 'mail', workers: 1 }])
+    expect(await deliveries.destinations()).toMatchObject([{ destination: 'smtp', paused: false }])
+    expect(await deliveries.pauses()).toEqual([])
+    expect(await metrics()).toContain('aftercommit_deliveries{state="waiting"} 2')
+    expect(await doctor()).toContainEqual(expect.objectContaining({ check: 'deliveries', level: 'warning' }))
+
+    const sql = await connect(emitter.url)
+    for (const table of DELIVERY_TABLES) await expectRefused(sql, `select * from aftercommit.${table}`)
+    await expectRefused(sql, `select aftercommit.add_deliveries('[]')`)
+    await expectRefused(sql, `select aftercommit.rotate_deliveries(0)`)
+    const running = await connect(runner.url)
+    for (const table of DELIVERY_TABLES) await expectRefused(running, `truncate aftercommit.${table}`)
+    await expectRefused(running, `insert into aftercommit.delivery_lanes (kind, name) values ('effect', 'mine')`)
+    await expectRefused(running, 'delete from aftercommit.delivery_state')
+    await expectRefused(running, `select setval('aftercommit.claim_tokens', 1)`)
+  })
+
+  it('to run are enough for observers, from their first version to a dead letter and its alert', async () => {
+    const { runner, emitter, admin } = await installWithRoles(major)
+    const ac = instance({ database: runner.url })
+    ac.observers.action('print', (event) => {
+      if (event.id === 'bad') throw new Error('no paper')
+    })
+    const actions = [{ type: 'custom', handler: 'print' }]
+    await ac.observers.add({ name: 'print', on: 'lamp.lit', retry: { maxAttempts: 1 }, actions })
+    await ac.start()
+    await ac.transaction((tx) => tx.emit(['good', 'bad'].map((id) => ({ type: 'lamp.lit', id, ...lamp }))))
+    await eventually(async () => {
+      const { observers } = await ac.observers.explain('bad')
+      return observers[0]!.actions[0]!.state === 'dead'
+    })
+    expect(await ac.observers.test({ since: '1h' })).toMatchObject({ ok: true, events: 2 })
+    expect(await ac.observers.status()).toMatchObject([{ name: 'print', runs: { success: 1, failure: 1 } }])
+    const sql = await connect(runner.url)
+    await sql.query(`select aftercommit.keep_run_days('7 days')`)
+    expect((await sql.query('select from aftercommit.observer_runs')).rowCount).toBe(2)
+    await sql.query(`insert into aftercommit.observer_alerts (observer, sent_at) values ('print', now())`)
+    await expectRefused(sql, `update aftercommit.runs set status = 'success'`)
+    await expectRefused(sql, `delete from aftercommit.observer_versions`)
+    await expectRefused(sql, `update aftercommit.observer_actions set start_position = 0`)
+    const outsider = await connect(emitter.url)
+    for (const table of ['runs', 'observer_runs', 'observer_versions', 'observer_actions', 'observer_alerts']) {
+      await expectRefused(outsider, `select * from aftercommit.${table}`)
+    }
+    await expectRefused(outsider, `select aftercommit.keep_run_days('0')`)
+    expect((await admin.query('select from aftercommit.runs')).rowCount).toBe(2)
   })
 
   it('cannot be widened by a search_path full of traps', async () => {
@@ -123,6 +197,15 @@ it.each(['Shop', 'my "log"', `O'Brien's 100 %`, 'with.dot and \\', 'order'])(
     expect(await ac.upkeep()).toMatchObject({ added: ['events_000002000000'], postponed: [] })
   },
 )
+
+const DELIVERY_TABLES = [
+  'deliveries',
+  'delivery_lanes',
+  'delivery_state',
+  'delivery_workers',
+  'delivery_pauses',
+  'destinations',
+]
 
 interface TestRole {
   readonly name: string

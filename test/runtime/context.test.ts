@@ -36,3 +36,13 @@ test('a cause cannot be changed, neither through what was passed in nor through 
     expect(() => Object.assign(cause ?? {}, { depth: 9 })).toThrow(TypeError)
   })
 })
+
+test('a cause that takes time to find out is asked for only when somebody wants to know', async () => {
+  let asked = 0
+  const cause = () => ({ correlationId: 'late', depth: ++asked })
+  await runWithCause(cause, async () => {
+    await new Promise(setImmediate)
+    expect(asked).toBe(0)
+    expect(currentCause()).toEqual({ correlationId: 'late', depth: 1 })
+  })
+})

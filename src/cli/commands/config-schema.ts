@@ -1,5 +1,4 @@
 import type { Command } from 'commander'
-import { toJsonSchema } from '../config-schema.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { type Invocation, runCommand } from '../invocation.ts'
 import { toJsonText } from '../json.ts'
@@ -14,6 +13,7 @@ export function define(command: Command): void {
 }
 
 async function schema({ output }: Invocation<object>): Promise<ExitCode> {
-  output.data(toJsonText(toJsonSchema(), { layOut: true }))
+  const { checkOnlyPorts, toJsonSchema } = await import('../../observers/index.ts')
+  output.data(toJsonText(toJsonSchema(checkOnlyPorts({}).actionTypes), { layOut: true }))
   return EXIT.ok
 }

@@ -1,7 +1,8 @@
 import type { Command } from 'commander'
-import { type Aftercommit, AftercommitError, type AftercommitEvent, type EventTrace } from '../../index.ts'
+import type { AftercommitEvent, EventTrace } from '../../index.ts'
 import { formatAggregate, formatTime, toBrief, toFull } from '../event-format.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
+import { findEvent } from '../find-event.ts'
 import { type Invocation, runCommand } from '../invocation.ts'
 import { toJsonText } from '../json.ts'
 import type { Output } from '../output.ts'
@@ -36,21 +37,6 @@ async function show(id: string, { open, options, output }: Invocation<Options>):
   printEvent(event, full, output)
   if (trace) printTrace(trace, output)
   return EXIT.ok
-}
-
-async function findEvent(ac: Aftercommit, id: string): Promise<AftercommitEvent> {
-  const event = (await ac.log.get(id)) ?? (/^\d{1,18}$/.test(id) ? await atPosition(ac, BigInt(id)) : undefined)
-  if (event) return event
-  throw new AftercommitError(
-    'EVENT_NOT_FOUND',
-    `There is no event with the id or position ${JSON.stringify(id)}: it was never committed, or retention has removed it.`,
-  )
-}
-
-async function atPosition(ac: Aftercommit, position: bigint): Promise<AftercommitEvent | undefined> {
-  if (position === 0n) return undefined
-  const [event] = await ac.log.read({ from: position - 1n, limit: 1 })
-  return event?.position === position ? event : undefined
 }
 
 function printEvent(event: AftercommitEvent, full: Record<string, unknown>, { colors, data }: Output): void {

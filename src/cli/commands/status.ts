@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import type { Status } from '../../index.ts'
 import { formatDuration } from '../../runtime/index.ts'
+import { type DeliveryStatus, describeStates, printDeliveryTrouble, readDeliveryStatus } from '../delivery-status.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { HOLDER_COLUMNS, toHolderRow } from '../holder-table.ts'
 import { type Invocation, runCommand } from '../invocation.ts'
@@ -13,27 +14,31 @@ export function define(command: Command): void {
 }
 
 async function status({ open, output }: Invocation<object>): Promise<ExitCode> {
-  const found = await (await open()).status()
-  if (output.json) output.document(toPlain(found))
-  else printStatus(found, output)
+  const ac = await open()
+  const found = await ac.status()
+  const deliveries = found.log === null ? null : await readDeliveryStatus(ac)
+  if (output.json) output.document(toPlain({ ...found, deliveries }))
+  else printStatus(found, deliveries, output)
   return EXIT.ok
 }
 
-function printStatus(status: Status, output: Output): void {
+function printStatus(status: Status, deliveries: DeliveryStatus | null, output: Output): void {
   const { server, schema, log, partitions } = status
-  const line = (name: string, text: string) => output.data(`${output.colors.bold(name.padEnd(9))}  ${printable(text)}`)
+  const line = (name: string, text: string) => output.data(`${output.colors.bold(name.padEnd(10))}  ${printable(text)}`)
   const place = server.host.startsWith('/') ? server.host : `${server.host}:${server.port}`
   line('Database', `PostgreSQL ${server.version} at ${place}/${server.database}${server.standby ? ', a standby' : ''}`)
   line('Schema', `${schema.name}, ${describeSchema(schema)}`)
-  if (log === null) return
+  if (log === null || deliveries === null) return
   const waiting = log.lag === 0 ? 'all of it final' : `${count(log.lag, 'event')} not final yet`
   line('Log', `head ${log.head}, frontier ${log.frontier}: ${waiting}`)
   line('Epoch', String(log.epoch))
   line('Wake', log.wake)
   const bytes = partitions.reduce((sum, partition) => sum + partition.bytes, 0)
   line('Size', `${formatBytes(bytes)} in ${count(partitions.length, 'partition')}`)
+  line('Deliveries', describeStates(deliveries.states))
   if (log.problem !== null) line('Problem', log.problem)
   printHolders(log.holders, output)
+  printDeliveryTrouble(deliveries, output)
   printProcesses(status.processes, output)
   if (output.verbose) printPartitions(partitions, output)
 }

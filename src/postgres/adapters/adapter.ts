@@ -7,6 +7,8 @@ import type { Parameter, Queryable } from '../queryable.ts'
 export interface Adapter {
   /** As listed to somebody who passed something else. */
   readonly library: string
+  /** See Queryable. */
+  readonly sendsUntyped?: boolean
   accepts(source: object): boolean
   toQuery(source: object): Queryable['query']
   /** What stays the same across the transactions of one pool or client. */

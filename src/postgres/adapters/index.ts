@@ -17,12 +17,13 @@ const ADAPTERS: readonly Adapter[] = [pgAdapter, postgresJsAdapter, drizzleAdapt
 
 /** `schema` is quoted already. What was a Queryable of that schema is returned as it is, our own transaction included. */
 export function toQueryable(source: unknown, schema: string): Queryable {
-  if (isQueryable(source)) return source.schema === schema ? source : withSchema(source, schema)
   const known = isObject(source) ? adapted.get(source)?.get(schema) : undefined
   if (known) return known
+  if (isQueryable(source)) return source.schema === schema ? source : withSchema(source, schema)
   const adapter = isObject(source) ? ADAPTERS.find((candidate) => candidate.accepts(source)) : undefined
   if (!isObject(source) || !adapter) throw notATransaction(source)
-  const queryable: Queryable = { schema, query: adapter.toQuery(source) }
+  const { sendsUntyped = false } = adapter
+  const queryable: Queryable = { schema, sendsUntyped, query: adapter.toQuery(source) }
   shareIdentity(queryable, adapter.identityKey(source))
   const bySchema = adapted.get(source) ?? new Map<string, Queryable>()
   adapted.set(source, bySchema.set(schema, queryable))
@@ -37,7 +38,8 @@ function isQueryable(source: unknown): source is Queryable {
 }
 
 function withSchema(source: Queryable, schema: string): Queryable {
-  const queryable: Queryable = { schema, query: source.query.bind(source) }
+  const { sendsUntyped = false } = source
+  const queryable: Queryable = { schema, sendsUntyped, query: source.query.bind(source) }
   shareIdentity(queryable, source)
   return queryable
 }

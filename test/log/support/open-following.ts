@@ -26,6 +26,7 @@ export async function openFollowing(options: DatabaseOptions): Promise<OpenFollo
   const health = createHealth({ clock })
   const info = { process: randomUUID(), host: 'test', pid: process.pid, version: '0', configHash: '0' }
   const following = createFollowing({
+    onRing: () => {},
     database,
     clock,
     logger: database.logger,

@@ -1,0 +1,27 @@
+import type { Command } from 'commander'
+import { addTarget, describeTarget, findTarget, type TargetOptions } from '../delivery-name.ts'
+import { EXIT, type ExitCode } from '../exit-codes.ts'
+import { type Invocation, runCommand } from '../invocation.ts'
+import { toPlain } from '../json.ts'
+import { addOperatorOptions, type OperatorOptions, toAction } from '../operator.ts'
+
+interface Options extends TargetOptions, OperatorOptions {}
+
+export function define(command: Command): void {
+  addOperatorOptions(addTarget(command))
+    .addHelpText(
+      'after',
+      '\nOf a destination also ends the rest it asked for, and probes it at once if its circuit is open.',
+    )
+    .action((name: string | undefined) => runCommand<Options>(command, (invocation) => resume(name, invocation)))
+}
+
+async function resume(name: string | undefined, { open, options, output }: Invocation<Options>): Promise<ExitCode> {
+  const ac = await open()
+  const target = await findTarget(ac, name, options)
+  const what = describeTarget(target)
+  const resumed = await ac.deliveries.resume(target, toAction(options))
+  if (output.json) output.document({ resumed: resumed ? toPlain(target) : null })
+  else output.data(resumed ? `Resumed ${what}.` : `${what} is not held back; nothing was changed.`)
+  return EXIT.ok
+}

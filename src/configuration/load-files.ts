@@ -1,0 +1,103 @@
+/** Loads a file and everything it includes. Every file is looked at, so that all that is wrong is known at once. */
+import { readFile, stat } from 'node:fs/promises'
+import { dirname, isAbsolute, join, resolve } from 'node:path'
+import { codeFrame } from './code-frame.ts'
+import { definedBefore } from './defined-before.ts'
+import { locateAll, placeText } from './locate.ts'
+import type { Found, Mistake } from './mistake.ts'
+import { ParseError, parseTomlFile, type TomlFile } from './toml-file.ts'
+
+/** A file, or text with a name for its mistakes; `include` in a text is relative to the current folder. */
+export type ConfigurationSource = { readonly file: string } | { readonly text: string; readonly name: string }
+
+export interface LoadedFiles {
+  /** The first one first. */
+  readonly files: readonly TomlFile[]
+  readonly mistakes: readonly Mistake[]
+}
+
+/** All files together. A thousand observers are a quarter of a megabyte. */
+const LARGEST_BYTES = 4 * 1024 * 1024
+
+interface Loading {
+  readonly files: TomlFile[]
+  readonly mistakes: Mistake[]
+  /** Absolute paths. */
+  readonly seen: Set<string>
+  bytes: number
+}
+
+export async function loadFiles(source: ConfigurationSource): Promise<LoadedFiles> {
+  const loading: Loading = { files: [], mistakes: [], seen: new Set(), bytes: 0 }
+  if ('text' in source) await addText(loading, source.text, source.name, [])
+  else {
+    const text = await read(loading, resolve(source.file))
+    if ('problem' in text) loading.mistakes.push({ where: source.file, path: '(file)', message: text.problem })
+    else await addText(loading, text.content, source.file, [resolve(source.file)])
+  }
+  return loading
+}
+
+/** `chain` is the way here, this file last, as absolute paths. */
+async function addText(loading: Loading, text: string, name: string, chain: readonly string[]): Promise<void> {
+  const file = parse(loading, text, name)
+  if (file === undefined) return
+  loading.files.push(file)
+  for (const [at, include] of includesOf(loading, file).entries()) {
+    const shown = isAbsolute(include) ? include : join(dirname(name), include)
+    const path = resolve(shown)
+    const message = refusal(loading, path, chain)
+    const text = message === undefined ? await read(loading, path) : { problem: message }
+    if ('problem' in text) note(loading, file, { path: ['include', at], at: 'value', message: text.problem })
+    else await addText(loading, text.content, shown, [...chain, path])
+  }
+}
+
+function includesOf(loading: Loading, file: TomlFile): string[] {
+  const { include = [] } = file.data
+  if (Array.isArray(include) && include.every((one) => typeof one === 'string' && one !== '')) return include
+  note(loading, file, { path: ['include'], at: 'value', message: 'must be a list of files, like ["mail.toml"].' })
+  return []
+}
+
+function refusal({ seen }: Loading, path: string, chain: readonly string[]): string | undefined {
+  if (chain.includes(path)) return 'leads back to a file that includes this one. Remove one of the two.'
+  return seen.has(path) ? 'is included a second time. Remove one of the two.' : undefined
+}
+
+/** The size is asked first: a mistaken path may lead to a file of gigabytes. */
+async function read(loading: Loading, path: string): Promise<{ content: string } | { problem: string }> {
+  try {
+    const found = await stat(path)
+    if (!found.isFile()) return { problem: 'is not a file. Name the files one by one.' }
+    loading.bytes += found.size
+    if (loading.bytes > LARGEST_BYTES) return { problem: 'makes the configuration larger than 4 MB, which is refused.' }
+    loading.seen.add(path)
+    return { content: await readFile(path, 'utf8') }
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    return { problem: code === 'ENOENT' ? 'There is no such file. Correct the path.' : `cannot be read (${code}).` }
+  }
+}
+
+/** The parser stops at the first thing that is not TOML, so of each file that one is reported alone. */
+function parse({ mistakes }: Loading, text: string, name: string): TomlFile | undefined {
+  try {
+    return parseTomlFile(text, name)
+  } catch (error) {
+    if (!(error instanceof ParseError)) throw error
+    const span = { line: error.lineNumber, column: error.column, length: 1 }
+    const before = definedBefore(text, name, error)
+    mistakes.push({
+      where: placeText(name, span),
+      path: '(TOML)',
+      message: `${error.message}.${before === undefined ? '' : ` It is also at ${before}.`}`,
+      frame: codeFrame(text.split(/\r?\n/)[span.line - 1] ?? '', span, 'no values'),
+    })
+    return undefined
+  }
+}
+
+function note({ mistakes }: Loading, file: TomlFile, found: Found): void {
+  mistakes.push(...locateAll([found], file.places, file))
+}

@@ -1,0 +1,161 @@
+/** The stage as a whole: adding work, registering what this process can do, and running it. */
+import { stringifyJson } from '../events/index.ts'
+import { type Database, isTransaction, type Queryable } from '../postgres/index.ts'
+import { type Clock, createGroup, type Health, type Logger, type Registry, type Service } from '../runtime/index.ts'
+import type { NewDelivery, Work } from './delivery.ts'
+import { createLanes } from './lanes.ts'
+import { Lease } from './lease.ts'
+import { createReactions, type Reactions } from './reactions.ts'
+import { type AddedRow, addDeliveries, placeMarkedLetters } from './statements.ts'
+import { createTrouble } from './trouble.ts'
+import { mostPerDestination, Worker } from './worker.ts'
+
+export interface DeliveryOptions {
+  readonly database: Database
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly metrics: Registry
+  readonly health: Health
+  readonly process: string
+  readonly lock: () => { holds: boolean; possible: boolean }
+  readonly willHear: () => boolean
+  readonly storeStacks: boolean
+  readonly concurrency: number
+  readonly drainMs: number
+}
+
+export interface Delivering {
+  readonly service: Service
+  /** Adds work in the caller's transaction; without one, at once. What is unique and there already is left alone. */
+  add(db: Queryable, deliveries: readonly NewDelivery[]): Promise<bigint[]>
+  /** What this process can do from now on. */
+  register(work: Work): void
+  unregister(kind: string, name: string): void
+  /** Does what events ask for right away, and makes rows of what cannot end now. */
+  reactions(): Reactions
+  /** New work may be there: the bell rang, the log moved, or somebody here added it. */
+  wake(): void
+  /** Somebody changed something that workers must know. */
+  nudged(): void
+  /** Nothing is due here and nothing under way. */
+  readonly quiet: boolean
+}
+
+export function createDelivering(options: DeliveryOptions): Delivering {
+  const { database, clock, logger, metrics, health } = options
+  const lanes = createLanes(database.control)
+  const lease = new Lease({
+    database,
+    clock,
+    logger,
+    metrics,
+    health,
+    process: options.process,
+    lock: options.lock,
+    willHear: options.willHear,
+    onLost: () => worker.lose(),
+    onChange: () => worker.endCancelled(),
+    onNews(news) {
+      trouble.learn(news)
+      if (news.marked) void place()
+      worker.wake()
+    },
+  })
+  const trouble = createTrouble({
+    database,
+    logger,
+    onPause: () => lease.nudge(),
+    onTrouble: (destination) => worker.leaveAlone(destination),
+  })
+  const worker = new Worker({
+    trouble,
+    database,
+    clock,
+    logger,
+    metrics,
+    health,
+    lanes,
+    lease,
+    storeStacks: options.storeStacks,
+    concurrency: options.concurrency,
+    drainMs: options.drainMs,
+    willHear: options.willHear,
+  })
+
+  /** Marked letters become work again; whoever is first does it. */
+  async function place(): Promise<void> {
+    try {
+      while ((await placeMarkedLetters(database.control, 100)) > 0) worker.wake()
+    } catch (error) {
+      logger.warn({ err: error }, 'dead letters were not made work again; it is tried again')
+    }
+  }
+
+  async function toRow(delivery: NewDelivery): Promise<AddedRow> {
+    const { kind, name, destination = '', tenant = '', priority = 0 } = delivery
+    return {
+      lane: await lanes.numberOf({ kind, name, destination, tenant, priority }),
+      owner: delivery.owner,
+      key: delivery.key ?? null,
+      ordered: delivery.ordered ?? false,
+      uniqueKey: delivery.uniqueKey ?? null,
+      payload: stringifyJson(delivery.payload, { maxBytes: Number.MAX_SAFE_INTEGER, maxDepth: 1_000, name: 'payload' }),
+      runAt: delivery.runAt ?? null,
+      delayMs: delivery.delayMs ?? 0,
+    }
+  }
+
+  const group = createGroup({ name: 'delivery', services: [lease, worker], logger })
+  let started = false
+
+  /** A process that can do nothing does not even look. */
+  const service: Service = {
+    name: group.name,
+    get state() {
+      return group.state
+    },
+    async start() {
+      started = true
+      if (worker.isAble) await group.start()
+    },
+    async stop() {
+      started = false
+      await group.stop()
+    },
+  }
+
+  return {
+    service,
+    async add(db, deliveries) {
+      const rows: AddedRow[] = []
+      for (const delivery of deliveries) rows.push(await toRow(delivery))
+      const added = await addDeliveries(db, rows)
+      if (isTransaction(db)) db.onCommit(() => worker.wake())
+      else worker.wake()
+      return added.map(({ id }) => id)
+    },
+    register(work) {
+      worker.register(work)
+      if (!started || group.state === 'running') return
+      group.start().catch((error) => logger.error({ err: error }, 'deliveries were not started'))
+    },
+    unregister: (kind, name) => worker.unregister(kind, name),
+    reactions: () =>
+      createReactions({
+        db: database.control,
+        clock,
+        lanes,
+        lease,
+        outcomes: worker.outcomes,
+        concurrency: options.concurrency,
+        mostPerDestination: mostPerDestination(options.concurrency),
+        hold: (run) => worker.hold(run),
+        onSpilled: () => worker.wake(),
+      }),
+    wake: () => worker.wake(),
+    nudged: () => lease.nudge(),
+    get quiet() {
+      return !worker.isAble || worker.quiet
+    },
+  }
+}

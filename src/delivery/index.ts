@@ -1,0 +1,24 @@
+/**
+ * Durable work: what must be done outside of a transaction, by whichever process can do it. The stage promises that
+ * work added in a transaction is done at least once after it committed, that a worker which lost its claim changes
+ * nothing, and that a delivery which cannot be done ends as a dead letter with its true number of attempts. It knows
+ * nothing of observers or workflows: they register what they can do.
+ *
+ * Start with delivery.ts (the words), deliveries.ts (the stage), worker.ts (the loop) and migrations/0005_delivery.sql
+ * (claims, limits, segments); operate.ts is what people do with it.
+ */
+export { createDelivering, type Delivering, type DeliveryOptions } from './deliveries.ts'
+export type { Delivery, DeliveryKind, NewDelivery, RunContext, Work } from './delivery.ts'
+export { type DestinationLimits, saveLimits } from './destination-statements.ts'
+export { decideOutcome, isDestinationFault, type Outcome, type Telling, tellingOf } from './failure.ts'
+export { diagnoseDeliveries } from './inspect-findings.ts'
+export type { DeliveryDetails, DeliveryFilter, DeliveryRecord, DeliveryState } from './inspect-statements.ts'
+export type { DeliveryPause, DestinationState, OrphanedWork, WorkName } from './inspect-work.ts'
+export {
+  createDeliveries,
+  type Deliveries,
+  type DeliveryAction,
+  type DeliveryChoice,
+  type PauseTarget,
+} from './operate.ts'
+export type { Reaction, ReactionEnd, Reactions } from './reactions.ts'

@@ -1,0 +1,200 @@
+/**
+ * The right of this process to work: one lease for all it has claimed, renewed apart from the work. States, failures first:
+ *
+ *   ran out or taken     (the process stood still, or its lock was free) everything under way is told so; a new worker begins
+ *   the database is away the loop is restarted; the lease may run out meanwhile, and then nothing that was claimed is settled
+ *   held                 looked after every few seconds while there are other workers or nothing is heard, else four
+ *                        times per lease
+ *
+ * It is also how a worker learns what others did: pauses, marked letters, workers that are gone.
+ */
+import { randomBytes } from 'node:crypto'
+import type { Database } from '../postgres/index.ts'
+import {
+  type Clock,
+  createLoop,
+  type Health,
+  type Logger,
+  type Loop,
+  type LoopContext,
+  type Registry,
+  type Service,
+  type ServiceState,
+} from '../runtime/index.ts'
+import {
+  announceWorker,
+  confirmVersion,
+  dismissWorker,
+  enlistWorker,
+  expireWorkers,
+  forgetWorkers,
+  LEASE_SECONDS,
+  renewWorker,
+  selectPaused,
+  type WorkerNews,
+} from './worker-statements.ts'
+
+export interface LeaseOptions {
+  readonly database: Database
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly metrics: Registry
+  readonly health: Health
+  readonly process: string
+  /** Whether this process holds the lock that proves it is alive, and whether it can hold one at all. */
+  readonly lock: () => { holds: boolean; possible: boolean }
+  /** Whether this process hears of changes; if not, it looks for them. */
+  readonly willHear: () => boolean
+  readonly onLost: () => void
+  /** Something was paused, resumed or cancelled. What was claimed may be gone; awaited before this worker says it knows. */
+  readonly onChange: () => Promise<void>
+  /** There is a lease now, or something else to know. */
+  readonly onNews: (news: WorkerNews) => void
+}
+
+const WATCH_MS = 2_000
+const RENEW_MS = (LEASE_SECONDS / 4) * 1_000
+/** A worker without the lock of its process for this long is gone; one that merely reconnects is not. */
+const GONE_AFTER_MS = 1_000
+/** So long after the last renewal nothing new is begun: the lease may be somebody else's. */
+const SAFE_MS = (LEASE_SECONDS - 10) * 1_000
+
+export class Lease implements Service {
+  readonly name = 'delivery lease'
+  readonly #options: LeaseOptions
+  readonly #loop: Loop
+  readonly #lockless = new Map<string, number>()
+  #worker: string | undefined
+  #renewedAt = 0
+  #seen = -1n
+  #paused = new Set<string>()
+  #names = '[]'
+  #namesWritten = ''
+
+  constructor(options: LeaseOptions) {
+    this.#options = options
+    this.#loop = createLoop({
+      name: this.name,
+      clock: options.clock,
+      logger: options.logger,
+      metrics: options.metrics,
+      health: options.health,
+      run: (context) => this.#run(context),
+    })
+  }
+
+  get state(): ServiceState {
+    return this.#loop.state
+  }
+
+  /** The worker that may claim now; undefined while there is no lease, or while others may take us for gone. */
+  get worker(): string | undefined {
+    const { clock, lock } = this.#options
+    const { holds, possible } = lock()
+    if (possible && !holds) return undefined
+    return clock.monotonic() - this.#renewedAt < SAFE_MS ? this.#worker : undefined
+  }
+
+  isPaused(kind: string, name: string, destination: string): boolean {
+    if (this.#paused.size === 0) return false
+    return this.#paused.has(JSON.stringify([kind, name])) || this.#paused.has(JSON.stringify([destination]))
+  }
+
+  /** What this process can do from now on, as JSON: others learn what nobody does. */
+  rename(names: string): void {
+    this.#names = names
+    this.#loop.wake()
+  }
+
+  start(): Promise<void> {
+    return this.#loop.start()
+  }
+
+  async stop(): Promise<void> {
+    await this.#loop.stop()
+    const worker = this.#worker
+    this.#worker = undefined
+    // A goodbye, not a duty: the lease runs out by itself.
+    if (worker) await dismissWorker(this.#options.database.control, worker).catch(() => {})
+  }
+
+  /** Somebody changed something. */
+  nudge(): void {
+    this.#loop.wake()
+  }
+
+  async #run(context: LoopContext): Promise<void> {
+    const { database } = this.#options
+    const lockPrefix = database.schemaName.lockKey('process:')
+    for (;;) {
+      const worker = this.#worker ?? (await this.#enlist())
+      this.#worker = worker
+      const sentAt = this.#options.clock.monotonic()
+      const news = await this.#renew(worker, lockPrefix)
+      if (!news.held) {
+        this.#lose()
+        continue
+      }
+      this.#renewedAt = sentAt
+      if (news.version > this.#seen) await this.#obey(worker, news.version)
+      await this.#expireGone(news.lockless)
+      if (news.expired) await forgetWorkers(database.control)
+      this.#options.onNews(news)
+      await context.wait(news.others > 0 || !this.#options.willHear() ? WATCH_MS : RENEW_MS)
+    }
+  }
+
+  async #enlist(): Promise<string> {
+    const { database, process, lock } = this.#options
+    // Short: it is written into every row that is claimed.
+    const worker = randomBytes(6).toString('base64url')
+    await forgetWorkers(database.control)
+    const names = this.#names
+    await enlistWorker(database.control, { worker, process, names, locks: lock().possible })
+    await announceWorker(database.control, database.schemaName.channel)
+    this.#namesWritten = names
+    this.#seen = -1n
+    return worker
+  }
+
+  async #renew(worker: string, lockPrefix: string): Promise<WorkerNews> {
+    const { database, lock } = this.#options
+    const names = this.#names
+    const changed = names === this.#namesWritten ? null : names
+    const news = await renewWorker(database.control, { worker, lockPrefix, names: changed, locks: lock().possible })
+    this.#namesWritten = names
+    return news
+  }
+
+  #lose(): void {
+    this.#options.logger.warn(
+      { worker: this.#worker },
+      'claim lost: the lease of this worker ran out or was taken; what it did is not counted',
+    )
+    this.#worker = undefined
+    this.#options.onLost()
+  }
+
+  /** Obeyed before it is said so: whoever pauses waits for our word. */
+  async #obey(worker: string, version: bigint): Promise<void> {
+    const { database, onChange } = this.#options
+    const paused = await selectPaused(database.control)
+    this.#paused = new Set(
+      paused.map(({ kind, name, destination }) => JSON.stringify(destination === null ? [kind, name] : [destination])),
+    )
+    await onChange()
+    await confirmVersion(database.control, worker, version)
+    this.#seen = version
+  }
+
+  async #expireGone(lockless: readonly string[]): Promise<void> {
+    const { database, clock, logger } = this.#options
+    const now = clock.monotonic()
+    for (const worker of this.#lockless.keys()) if (!lockless.includes(worker)) this.#lockless.delete(worker)
+    for (const worker of lockless) if (!this.#lockless.has(worker)) this.#lockless.set(worker, now)
+    const gone = lockless.filter((worker) => now - this.#lockless.get(worker)! >= GONE_AFTER_MS)
+    if (gone.length === 0) return
+    await expireWorkers(database.control, gone)
+    logger.warn({ workers: gone.length }, 'workers are gone; what they had claimed is taken up')
+  }
+}

@@ -1,0 +1,114 @@
+/** What operators change: due times, rows that go, destinations that are left alone. */
+import type { Queryable } from '../postgres/index.ts'
+import { conditions, type DeliveryFilter, withState } from './inspect-statements.ts'
+
+/** What was changed, for the answer and for the audit. */
+export interface Changed {
+  readonly ids: readonly bigint[]
+  /** `effect mail`, each once. */
+  readonly names: readonly string[]
+}
+
+/** Due now: what nobody has and is due later. A claim looks only at rows that are due, so it cannot be in between. */
+export async function makeDue(db: Queryable, filter: DeliveryFilter): Promise<Changed> {
+  const { where, values } = conditions({ ...filter, later: true })
+  const { rows } = await db.query<ChangedRow>(
+    `with chosen as materialized (
+       select d.segment, d.id
+         from ${withState(db)}
+        where ${where}
+          for update of d)
+     update ${db.schema}.deliveries d
+        set run_at = clock_timestamp()
+       from chosen c, ${db.schema}.delivery_lanes l
+      where d.segment = c.segment and d.id = c.id and d.token is null and l.lane = d.lane
+     returning d.id::text as id, l.kind || ' ' || l.name as name`,
+    values,
+  )
+  return toChanged(rows)
+}
+
+export async function selectIds(db: Queryable, filter: DeliveryFilter): Promise<bigint[]> {
+  const { where, values } = conditions(filter)
+  const { rows } = await db.query<{ id: string }>(
+    `select d.id::text as id from ${withState(db)} where ${where} order by d.id`,
+    values,
+  )
+  return rows.map(({ id }) => BigInt(id))
+}
+
+export interface Removed extends Changed {
+  /** Some of them were claimed: whoever has them must be told. */
+  readonly claimed: boolean
+}
+
+/**
+ * Takes rows away, claimed or not; no completion finds them then. The dead letter that one was made from again is given
+ * up with it. A row that fails at this very moment moves to another segment, unseen by this statement: repeat it until
+ * none is left.
+ */
+export async function removeDeliveries(
+  db: Queryable,
+  ids: readonly bigint[],
+  mark: { who: string; reason: string },
+): Promise<Removed> {
+  const { rows } = await db.query<ChangedRow & { claimed: boolean }>(
+    `with removed as (
+       delete from ${db.schema}.deliveries
+        where segment in (0, 1, 2, 3, 4) and id = any (($1::text)::bigint[])
+       returning id, lane, token, letter),
+     discarded as (
+       update ${db.schema}.letters
+          set status = 'discarded', who = $2::text, reason = $3::text, changed_at = clock_timestamp()
+        where id in (select letter from removed where letter is not null) and status = 'redriving')
+     select r.id::text as id, l.kind || ' ' || l.name as name, r.token is not null as claimed
+       from removed r
+       join ${db.schema}.delivery_lanes l on l.lane = r.lane`,
+    [`{${ids.join(',')}}`, mark.who, mark.reason],
+  )
+  return { ...toChanged(rows), claimed: rows.some(({ claimed }) => claimed) }
+}
+
+/** Workers see that it has grown and look at what they hold, and at what is paused. Answers the new one. */
+export async function raiseVersion(db: Queryable): Promise<bigint> {
+  const { rows } = await db.query<{ version: string }>(
+    `update ${db.schema}.delivery_state set version = version + 1 returning version::text as version`,
+  )
+  return BigInt(rows[0]!.version)
+}
+
+export async function pauseDestination(
+  db: Queryable,
+  { destination, who, reason }: { destination: string; who: string; reason: string | null },
+): Promise<void> {
+  await db.query(
+    `insert into ${db.schema}.destinations as d (destination, paused, who, reason)
+     values ($1::text, true, $2::text, $3::text)
+     on conflict (destination) do update
+       set paused = true, who = excluded.who, reason = coalesce(excluded.reason, d.reason), changed_at = clock_timestamp()`,
+    [destination, who, reason],
+  )
+}
+
+/** Whatever holds it back: a pause, a rest it asked for, an open circuit, which is probed at once. False when nothing did. */
+export async function resumeDestination(db: Queryable, destination: string): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `update ${db.schema}.destinations
+        set paused = false, who = null, reason = null, resting_until = null,
+            open_until = case when probing then open_until else least(open_until, clock_timestamp()) end,
+            changed_at = clock_timestamp()
+      where destination = $1::text
+        and (paused or resting_until > clock_timestamp() or (open_until > clock_timestamp() and not probing))`,
+    [destination],
+  )
+  return rowCount > 0
+}
+
+interface ChangedRow {
+  id: string
+  name: string
+}
+
+function toChanged(rows: readonly ChangedRow[]): Changed {
+  return { ids: rows.map(({ id }) => BigInt(id)), names: [...new Set(rows.map(({ name }) => name))] }
+}

@@ -1,0 +1,229 @@
+/** What people do with deliveries: look, hurry, cancel, pause. Every change says who and why. */
+import { AftercommitError } from '../errors.ts'
+import { type Database, recordAudit, type Transaction, withRetry } from '../postgres/index.ts'
+import type { Registry } from '../runtime/index.ts'
+import type { DeliveryKind } from './delivery.ts'
+import { countAll, countDeliveries } from './inspect-counts.ts'
+import { exposeDeliveries } from './inspect-metrics.ts'
+import {
+  type DeliveryDetails,
+  type DeliveryFilter,
+  type DeliveryRecord,
+  type DeliveryState,
+  selectDeliveries,
+  selectDelivery,
+} from './inspect-statements.ts'
+import {
+  type DeliveryPause,
+  type DestinationState,
+  type OrphanedWork,
+  selectDestinations,
+  selectNames,
+  selectOrphans,
+  selectPauses,
+  type WorkName,
+} from './inspect-work.ts'
+import {
+  makeDue,
+  pauseDestination,
+  raiseVersion,
+  removeDeliveries,
+  resumeDestination,
+  selectIds,
+} from './operate-statements.ts'
+import { countUnaware, pauseName, resumeName } from './pause-statements.ts'
+
+export interface DeliveryAction {
+  /** Who does it; for the record. */
+  readonly who?: string | undefined
+  readonly reason?: string | undefined
+}
+
+/** By id, several ids, or everything that matches. */
+export type DeliveryChoice = bigint | readonly bigint[] | DeliveryFilter
+
+/** Work of one name, or whatever goes to one destination. */
+export type PauseTarget = { readonly kind: DeliveryKind; readonly name: string } | { readonly destination: string }
+
+export interface Deliveries {
+  /** Oldest first unless `newest`, 100 unless told. For the next page give the last id as `after`, or as `before`. */
+  list(filter?: DeliveryFilter & { limit?: number; newest?: boolean }): Promise<DeliveryRecord[]>
+  /** With its payload; undefined when it is done, dead, cancelled or never was. */
+  show(id: bigint): Promise<DeliveryDetails | undefined>
+  count(filter?: DeliveryFilter): Promise<Record<DeliveryState, number>>
+  /** Due now instead of later; what is running or due already is left alone. Answers how many. */
+  retry(which: DeliveryChoice, action?: DeliveryAction): Promise<number>
+  /**
+   * Never done, and no dead letter. One that is being worked on is told by its signal within a second, and its end changes
+   * nothing. Its owner is not told. Answers how many.
+   */
+  cancel(which: DeliveryChoice, action?: DeliveryAction): Promise<number>
+  /** Resolves when no worker anywhere begins another; what is under way goes on. Kept until it is resumed. */
+  pause(what: PauseTarget, action?: DeliveryAction): Promise<void>
+  /** Of a destination also the rest it asked for, and an open circuit is probed at once. False when nothing was held back. */
+  resume(what: PauseTarget, action?: DeliveryAction): Promise<boolean>
+  /** Names that are paused; for destinations see `destinations()`. */
+  pauses(): Promise<DeliveryPause[]>
+  /** Names that are known here, and how many live workers can do each. */
+  names(): Promise<WorkName[]>
+  /** Names with work that no live worker can do. */
+  orphans(): Promise<OrphanedWork[]>
+  /** Limits, circuits and pauses that all processes share. */
+  destinations(): Promise<DestinationState[]>
+}
+
+export interface OperateOptions {
+  readonly database: Database
+  readonly metrics: Registry
+  /** Tells workers, wherever they run, that something changed. */
+  readonly nudge: () => Promise<void>
+}
+
+const PATIENCE_MS = 10_000
+const LOOK_MS = 25
+const NUDGE_MS = 1_000
+
+export function createDeliveries({ database, metrics, nudge }: OperateOptions): Deliveries {
+  const { clock } = database
+  exposeDeliveries(metrics, database.control, clock)
+
+  /** The change and its record are one transaction; one that lost a deadlock to a worker is made again. */
+  function change<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
+    return withRetry(() => database.transaction(work, { isolation: 'read committed' }), { clock })
+  }
+
+  async function cancel(tx: Transaction, filter: DeliveryFilter, who: string, reason: string | undefined) {
+    let left = await selectIds(tx, filter)
+    const ids: bigint[] = []
+    const names = new Set<string>()
+    let claimed = false
+    while (left.length > 0) {
+      const removed = await removeDeliveries(tx, left, { who, reason: reason ?? 'its delivery was cancelled' })
+      ids.push(...removed.ids)
+      for (const name of removed.names) names.add(name)
+      claimed ||= removed.claimed
+      left = removed.ids.length === left.length ? [] : await selectIds(tx, { ids: left })
+    }
+    if (ids.length === 0) return 0
+    if (claimed) await raiseVersion(tx)
+    await recordMany(tx, 'delivery.cancel', { ids, names: [...names] }, who, reason)
+    return ids.length
+  }
+
+  /** Every live worker has said that it obeys; a new one obeys before it says anything. */
+  async function untilObeyed(what: string, version: bigint): Promise<void> {
+    const deadline = clock.monotonic() + PATIENCE_MS
+    let nudgeAt = clock.monotonic()
+    for (;;) {
+      const unaware = await countUnaware(database.control, version)
+      if (unaware === 0) return
+      if (clock.monotonic() >= deadline) throw unconfirmed(what, unaware)
+      if (clock.monotonic() >= nudgeAt) {
+        nudgeAt = clock.monotonic() + NUDGE_MS
+        await nudge()
+      }
+      await clock.sleep(LOOK_MS)
+    }
+  }
+
+  return {
+    list: ({ limit = 100, newest = false, ...filter } = {}) =>
+      selectDeliveries(database, filter, { limit: checkLimit(limit), newest }),
+    show: (id) => selectDelivery(database, id),
+    async count(filter) {
+      const { states } = await (filter === undefined ? countAll(database) : countDeliveries(database, filter))
+      return { ...states }
+    },
+    async retry(which, { who = 'unknown', reason } = {}) {
+      const count = await change(async (tx) => {
+        const changed = await makeDue(tx, toFilter(which))
+        if (changed.ids.length > 0) await recordMany(tx, 'delivery.retry', changed, who, reason)
+        return changed.ids.length
+      })
+      if (count > 0) await nudge()
+      return count
+    },
+    async cancel(which, { who = 'unknown', reason } = {}) {
+      const count = await change((tx) => cancel(tx, toFilter(which), who, reason))
+      // Others may have waited behind them.
+      if (count > 0) await nudge()
+      return count
+    },
+    async pause(what, { who = 'unknown', reason } = {}) {
+      const target = describe(what)
+      const version = await change(async (tx) => {
+        const mark = { who, reason: reason ?? null }
+        await recordAudit(tx, { who, what: 'delivery.pause', target, ...(reason === undefined ? {} : { reason }) })
+        if (!('destination' in what)) return pauseName(tx, { ...what, ...mark })
+        await pauseDestination(tx, { ...what, ...mark })
+        return raiseVersion(tx)
+      })
+      await untilObeyed(target, version)
+    },
+    async resume(what, { who = 'unknown', reason } = {}) {
+      const target = describe(what)
+      const resumed = await change(async (tx) => {
+        if ('destination' in what) {
+          if (!(await resumeDestination(tx, what.destination))) return false
+          await raiseVersion(tx)
+        } else if (!(await resumeName(tx, what.kind, what.name))) return false
+        await recordAudit(tx, { who, what: 'delivery.resume', target, ...(reason === undefined ? {} : { reason }) })
+        return true
+      })
+      if (resumed) await nudge()
+      return resumed
+    },
+    pauses: () => selectPauses(database),
+    names: () => selectNames(database),
+    orphans: () => selectOrphans(database),
+    destinations: () => selectDestinations(database),
+  }
+}
+
+async function recordMany(
+  tx: Transaction,
+  what: string,
+  { ids, names }: { ids: readonly bigint[]; names: readonly string[] },
+  who: string,
+  reason: string | undefined,
+): Promise<void> {
+  await recordAudit(tx, {
+    who,
+    what,
+    target: names.join(', ').slice(0, 500),
+    after: { count: ids.length, first: ids[0] },
+    ...(reason === undefined ? {} : { reason }),
+  })
+}
+
+function toFilter(which: DeliveryChoice): DeliveryFilter {
+  if (typeof which === 'bigint') return { ids: [which] }
+  return Array.isArray(which) ? { ids: which } : (which as DeliveryFilter)
+}
+
+/** `effect mail`, or the destination. Work without a destination cannot be paused by it. */
+function describe(what: PauseTarget): string {
+  const words = 'destination' in what ? [what.destination] : [what.kind, what.name]
+  if (words.every((word) => typeof word === 'string' && word !== '')) return words.join(' ')
+  throw new AftercommitError(
+    'BAD_OPTION',
+    'Name what is meant by its kind and name, or by a destination that is not empty; nothing was changed.',
+  )
+}
+
+function checkLimit(limit: number): number {
+  if (Number.isSafeInteger(limit) && limit >= 1 && limit <= 1_000) return limit
+  throw new AftercommitError(
+    'BAD_OPTION',
+    'limit must be a whole number from 1 to 1000. Use `after` for the next page.',
+  )
+}
+
+function unconfirmed(what: string, workers: number): AftercommitError {
+  const have = workers === 1 ? '1 worker has' : `${workers} workers have`
+  return new AftercommitError(
+    'TIMED_OUT',
+    `The pause of ${what} is written, but ${have} not confirmed it within ${PATIENCE_MS / 1_000} s and may still begin ` +
+      'calls. One that is gone counts until its lease ends, a minute at most. Pause again to wait on.',
+  )
+}

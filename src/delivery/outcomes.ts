@@ -1,0 +1,120 @@
+/** What follows the end of an attempt at a row: done, tried again, or a dead letter. */
+import { copyEvent, type ErrorRecord, toErrorRecord } from '../dead-letters/index.ts'
+import { stringifyJson } from '../events/index.ts'
+import { classify, type Database } from '../postgres/index.ts'
+import { type Logger, reconnectDelay } from '../runtime/index.ts'
+import { decideOutcome } from './failure.ts'
+import type { Run } from './run.ts'
+import type { Settler } from './settler.ts'
+import { type Burial, buryDelivery, completeDeliveries } from './statements.ts'
+import type { Trouble } from './trouble.ts'
+
+export interface OutcomeParts {
+  readonly database: Database
+  readonly logger: Logger
+  readonly settler: Settler
+  readonly trouble: Trouble
+  readonly storeStacks: boolean
+  readonly count: (kind: string, outcome: 'success' | 'retry' | 'dead') => void
+}
+
+export function succeed(parts: OutcomeParts, run: Run): void {
+  if (run.lost) return
+  run.ended = true
+  parts.count(run.work.kind, 'success')
+  if (!run.completed) parts.settler.done(run.claim)
+  parts.trouble.forgive(run.delivery.destination)
+}
+
+export async function fail(parts: OutcomeParts, run: Run, error: unknown): Promise<void> {
+  if (run.lost) return
+  run.ended = true
+  const { delivery, work } = run
+  await parts.trouble.blame(delivery, error)
+  const outcome = decideOutcome(error, delivery.attempt, work.retry)
+  if (outcome.kind === 'dead') return bury(parts, run, error)
+  parts.count(work.kind, 'retry')
+  parts.logger.warn(
+    { ...fieldsOf(run), delay_ms: outcome.delayMs, err: error },
+    `attempt ${delivery.attempt} of ${work.retry.maxAttempts} failed; it is tried again`,
+  )
+  parts.settler.failed({
+    ...run.claim,
+    delayMs: outcome.delayMs,
+    error: toStoredError(parts, error),
+    counts: outcome.counts,
+  })
+}
+
+/**
+ * Makes it a dead letter. Where that fails for good, through a mistake of its owner or because the database stays away,
+ * it is tried once more later: it must neither be lost nor stay claimed.
+ */
+export async function bury(parts: OutcomeParts, run: Run, error: unknown): Promise<void> {
+  for (let attempt = 1; !run.lost; attempt++) {
+    try {
+      return await writeLetter(parts, run, error)
+    } catch (fault) {
+      parts.logger.error({ ...fieldsOf(run), err: fault }, 'a dead letter was not written; it is tried again')
+      if (attempt === MOST_BURIALS || classify(fault) === 'permanent') {
+        const stored = toStoredError(parts, error)
+        return parts.settler.failed({ ...run.claim, delayMs: BURIAL_DELAY_MS, error: stored, counts: true })
+      }
+      await parts.database.clock.sleep(reconnectDelay(attempt))
+    }
+  }
+}
+
+const MOST_BURIALS = 5
+const BURIAL_DELAY_MS = 60_000
+
+/** The row goes and its letter comes in one transaction, with whatever its owner wants to hear in it. */
+async function writeLetter(parts: OutcomeParts, run: Run, error: unknown): Promise<void> {
+  const { delivery, work } = run
+  const buried = await parts.database.transaction(
+    async (tx) => {
+      const gone = work.discards
+        ? (await completeDeliveries(tx, [run.claim])).size === 1
+        : await buryDelivery(tx, toBurial(parts, run, error))
+      if (gone) await work.onDead?.(tx, delivery, error)
+      return gone
+    },
+    { isolation: 'read committed' },
+  )
+  if (!buried) return
+  parts.count(work.kind, 'dead')
+  parts.logger.error(
+    { ...fieldsOf(run), err: error },
+    work.discards ? 'delivery was given up' : 'delivery became a dead letter',
+  )
+}
+
+function toBurial(parts: OutcomeParts, { claim, delivery, work }: Run, error: unknown): Burial {
+  const event = work.toEvent(delivery)
+  const told = work.toLetterError?.(error, delivery.attempt) ?? error
+  return {
+    claim,
+    kind: delivery.kind,
+    owner: delivery.owner,
+    key: delivery.key ?? event.key,
+    eventId: event.id,
+    position: event.position,
+    event: copyEvent(event),
+    error: stringifyJson(toStoredError(parts, told)),
+    attempts: delivery.attempt,
+  }
+}
+
+export function toStoredError({ storeStacks }: Pick<OutcomeParts, 'storeStacks'>, error: unknown): ErrorRecord {
+  return toErrorRecord(error, { storeStacks })
+}
+
+function fieldsOf({ delivery }: Run): Record<string, unknown> {
+  return {
+    delivery: String(delivery.id),
+    kind: delivery.kind,
+    name: delivery.name,
+    attempt: delivery.attempt,
+    ...(delivery.destination === '' ? {} : { destination: delivery.destination }),
+  }
+}

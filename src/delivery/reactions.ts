@@ -1,0 +1,341 @@
+/**
+ * The hot path: what an event asks for is done right away, from the window of a subscription, and nothing is written for
+ * it. Only what cannot end now becomes a row: a failed attempt that waits for its next one, a call that would hold the
+ * window, a destination that is limited or in trouble, a paused name, a key that has to wait for an earlier one.
+ *
+ *   done at once            nothing is written; the checkpoint says it
+ *   failed                  a row that waits, or a dead letter; then the event is passed
+ *   slow                    a row that is already claimed by this worker; the event is passed while the call goes on
+ *   the subscription ends   calls are aborted and nothing is written: whoever reads on does them again
+ */
+import { stringifyJson } from '../events/index.ts'
+import type { Queryable } from '../postgres/index.ts'
+import type { Clock } from '../runtime/index.ts'
+import type { RunContext, Work } from './delivery.ts'
+import { decideOutcome } from './failure.ts'
+import { createHeldKeys } from './held-keys.ts'
+import { HotCall } from './hot-call.ts'
+import type { Lane, Lanes } from './lanes.ts'
+import type { Lease } from './lease.ts'
+import { createNursery } from './nursery.ts'
+import { bury, fail, type OutcomeParts, succeed, toStoredError } from './outcomes.ts'
+import { Run, timedOut } from './run.ts'
+import { createSlots } from './slots.ts'
+import { createSpiller } from './spiller.ts'
+import type { AddedRow } from './statements.ts'
+
+/** One thing that an event asks for. */
+export interface Reaction {
+  readonly work: Work
+  /** Whose dead letter it would be. */
+  readonly owner: string
+  readonly destination: string
+  readonly tenant: string
+  /** What order goes by; null for none. */
+  readonly key: string | null
+  /** -1 for what is caught up on. */
+  readonly priority: number
+  /** The first attempt, with what is at hand. */
+  run(context: RunContext): unknown
+  /** What later attempts need to know, as JSON. Asked for when a row is made. */
+  payload(): unknown
+  /** It ended here, at its first attempt. */
+  onEnd?(end: ReactionEnd): void
+}
+
+/** How the first attempt ended: done, to be tried again, dead, or kept as a row before it could be begun or had ended. */
+export interface ReactionEnd {
+  readonly outcome: 'success' | 'retry' | 'dead' | 'kept'
+  readonly error?: unknown
+}
+
+export interface ReactionParts {
+  readonly db: Queryable
+  readonly clock: Clock
+  readonly lanes: Lanes
+  readonly lease: Lease
+  readonly outcomes: OutcomeParts
+  readonly concurrency: number
+  readonly mostPerDestination: number
+  /** The row of this call may be cancelled from now on, until what it returns is called. */
+  readonly hold: (run: Run) => () => void
+  /** A row was made that may be due. */
+  readonly onSpilled: () => void
+}
+
+export interface Reactions {
+  /** Undefined when everything was done at once; else resolves when all of it is done or kept. */
+  react(reactions: readonly Reaction[], signal: () => AbortSignal): Promise<void> | undefined
+  /** Before the first event is read: another process may have read, and left rows that order depends on. */
+  begin(): Promise<void>
+}
+
+/** A call that takes longer no longer holds its event. */
+const SLOW_MS = 1_000
+
+export function createReactions(parts: ReactionParts): Reactions {
+  const { clock, lanes, lease, outcomes } = parts
+  const { trouble } = outcomes
+  const { spill } = createSpiller(parts.db)
+  const held = createHeldKeys(parts.db, clock)
+  const slots = createSlots(parts.concurrency, parts.mostPerDestination)
+  const nursery = createNursery()
+  /** The end of the last one of each key that is under way here. */
+  const tails = new Map<string, Promise<void>>()
+
+  function begin(reaction: Reaction, signal: () => AbortSignal): Promise<void> | undefined {
+    const { work, key, destination } = reaction
+    if (key !== null) return inOrder(reaction, key, signal)
+    if (lease.isPaused(work.kind, work.name, destination) || trouble.isGuarded(destination)) return keep(reaction)
+    if (slots.isFull(destination)) return keep(reaction)
+    const slot = slots.take(destination)
+    return slot === true ? attempt(reaction, signal) : slot.then(() => attemptLate(reaction, signal))
+  }
+
+  /** The slot is ours after a while: it may have been paused meanwhile. */
+  function attemptLate(reaction: Reaction, signal: () => AbortSignal): Promise<void> | undefined {
+    const { work, destination } = reaction
+    if (!lease.isPaused(work.kind, work.name, destination)) return attempt(reaction, signal)
+    slots.give(destination)
+    return keep(reaction)
+  }
+
+  /** One after the other for a key, and behind what waits in the database. */
+  function inOrder(reaction: Reaction, key: string, signal: () => AbortSignal): Promise<void> {
+    const { work, destination } = reaction
+    const name = `${work.name}\u0000${key}`
+    const run = async () => {
+      await held.refresh()
+      if (
+        held.has(work.name, key) ||
+        lease.isPaused(work.kind, work.name, destination) ||
+        trouble.isGuarded(destination)
+      )
+        return keep(reaction)
+      await slots.take(destination)
+      await attemptLate(reaction, signal)
+    }
+    const tail = (tails.get(name) ?? Promise.resolve()).then(run)
+    tails.set(name, tail)
+    const forget = () => {
+      if (tails.get(name) === tail) tails.delete(name)
+    }
+    tail.then(forget, forget)
+    return tail
+  }
+
+  /** The slot is ours. */
+  function attempt(reaction: Reaction, signal: () => AbortSignal): Promise<void> | undefined {
+    const call = new HotCall()
+    let result: unknown
+    try {
+      result = reaction.run(call)
+    } catch (error) {
+      slots.give(reaction.destination)
+      return failed(reaction, call, error, signal)
+    }
+    if (!isThenable(result)) {
+      slots.give(reaction.destination)
+      done(reaction)
+      return undefined
+    }
+    return watch(reaction, call, result, signal)
+  }
+
+  /** Resolves when the call has ended and that is kept, or when it is slow and a row stands for it. */
+  function watch(
+    reaction: Reaction,
+    call: HotCall,
+    result: PromiseLike<unknown>,
+    signal: () => AbortSignal,
+  ): Promise<void> {
+    return new Promise((resolve, reject) => {
+      let row: Promise<Run> | undefined
+      let release = () => {}
+      let letGo = () => {}
+      let isOver = false
+      const end = (error?: unknown) => {
+        if (isOver) return
+        isOver = true
+        release()
+        letGo()
+        slots.give(reaction.destination)
+        settle(reaction, call, row, error, signal).then(resolve, reject)
+      }
+      nursery.add(() => {
+        if (isOver) return
+        release = guard(reaction, call, signal, end, () => {
+          row = claimed(reaction, call)
+          row.then((run) => {
+            if (!isOver) letGo = hold(run, call)
+            reaction.onEnd?.({ outcome: 'kept' })
+            resolve()
+          }, reject)
+        })
+      })
+      call.begin(clock)
+      result.then(
+        () => end(),
+        (error) => end(error ?? new Error('rejected with nothing')),
+      )
+    })
+  }
+
+  /** A call that lost its row is told by its own signal. */
+  function hold(run: Run, call: HotCall): () => void {
+    run.signal.addEventListener('abort', () => call.abort(run.signal.reason), { once: true })
+    return parts.hold(run)
+  }
+
+  /** A call that did not end at once is aborted with its subscription, timed, and kept as a row when it is slow. */
+  function guard(
+    { work }: Reaction,
+    call: HotCall,
+    signal: () => AbortSignal,
+    end: (error: unknown) => void,
+    onSlow: () => void,
+  ): () => void {
+    const ending = signal()
+    const onAbort = () => {
+      call.abort(ending.reason)
+      end(ending.reason)
+    }
+    if (ending.aborted) onAbort()
+    ending.addEventListener('abort', onAbort, { once: true })
+    const cancelSlow = clock.setTimer(SLOW_MS, () => {
+      if (!ending.aborted && lease.worker !== undefined) onSlow()
+    })
+    const cancelTimeout = clock.setTimer(work.timeoutMs, () => {
+      const error = timedOut(work)
+      call.abort(error)
+      end(error)
+    })
+    return () => {
+      ending.removeEventListener('abort', onAbort)
+      cancelSlow()
+      cancelTimeout()
+    }
+  }
+
+  async function settle(
+    reaction: Reaction,
+    call: HotCall,
+    row: Promise<Run> | undefined,
+    error: unknown,
+    signal: () => AbortSignal,
+  ): Promise<void> {
+    if (row !== undefined) return settleRow(await row, error)
+    if (error !== undefined) return failed(reaction, call, error, signal)
+    done(reaction)
+  }
+
+  function done(reaction: Reaction): void {
+    outcomes.count(reaction.work.kind, 'success')
+    trouble.forgive(reaction.destination)
+    reaction.onEnd?.({ outcome: 'success' })
+  }
+
+  async function settleRow(run: Run, error: unknown): Promise<void> {
+    if (error === undefined) succeed(outcomes, run)
+    else await fail(outcomes, run, error)
+  }
+
+  async function failed(reaction: Reaction, call: HotCall, error: unknown, signal: () => AbortSignal): Promise<void> {
+    if (signal().aborted) throw signal().reason
+    const { work, destination } = reaction
+    await trouble.blame({ kind: work.kind, name: work.name, destination }, error)
+    const outcome = decideOutcome(error, 1, work.retry)
+    if (outcome.kind === 'dead') {
+      await bury(outcomes, await claimed(reaction, call), error)
+      reaction.onEnd?.({ outcome: 'dead', error })
+      return
+    }
+    outcomes.count(work.kind, 'retry')
+    await add(reaction, {
+      delayMs: outcome.delayMs,
+      tried: {
+        attempts: outcome.counts ? 1 : 0,
+        sinceFirstMs: call.sinceMs(clock),
+        error: toStoredError(outcomes, error),
+        worker: null,
+      },
+    })
+    reaction.onEnd?.({ outcome: 'retry', error })
+  }
+
+  /** Not begun: a row that is due. */
+  async function keep(reaction: Reaction): Promise<void> {
+    await add(reaction, { delayMs: 0 })
+    reaction.onEnd?.({ outcome: 'kept' })
+  }
+
+  /** A row for a call that is under way, as if this worker had claimed it. */
+  async function claimed(reaction: Reaction, call: HotCall): Promise<Run> {
+    const worker = lease.worker
+    const { row, added, lane } = await add(reaction, {
+      delayMs: 0,
+      tried: { attempts: 1, sinceFirstMs: call.sinceMs(clock), error: null, worker: worker ?? 'gone' },
+    })
+    const run = new Run(
+      {
+        segment: added.segment,
+        id: added.id,
+        token: added.token!,
+        lane: row.lane,
+        owner: row.owner,
+        key: row.key,
+        payload: row.payload,
+        attempts: 1,
+        createdMs: clock.now().getTime(),
+        suspect: false,
+        letter: null,
+      },
+      lane,
+      reaction.work,
+    )
+    return run
+  }
+
+  async function add(reaction: Reaction, words: Pick<AddedRow, 'delayMs' | 'tried'>) {
+    const { work, owner, destination, tenant, key, priority } = reaction
+    const lane: Omit<Lane, 'lane'> = { kind: work.kind, name: work.name, destination, tenant, priority }
+    const number = await lanes.numberOf(lane)
+    const row: AddedRow = {
+      lane: number,
+      owner,
+      key,
+      ordered: key !== null,
+      uniqueKey: null,
+      payload: stringifyJson(reaction.payload(), {
+        maxBytes: Number.MAX_SAFE_INTEGER,
+        maxDepth: 1_000,
+        name: 'payload',
+      }),
+      runAt: null,
+      ...words,
+    }
+    if (key !== null) held.hold(work.name, key)
+    const added = await spill(row)
+    if (words.tried?.worker === undefined || words.tried.worker === null) parts.onSpilled()
+    return { row, added, lane: { lane: number, ...lane } }
+  }
+
+  return {
+    begin: () => held.load(),
+    react(reactions, signal) {
+      let pending: Promise<void>[] | undefined
+      for (const reaction of reactions) {
+        const end = begin(reaction, signal)
+        if (end === undefined) continue
+        pending ??= []
+        pending.push(end)
+      }
+      if (pending === undefined) return undefined
+      return pending.length === 1 ? pending[0] : Promise.all(pending).then(() => {})
+    },
+  }
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
+}

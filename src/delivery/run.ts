@@ -1,0 +1,97 @@
+/** One claimed delivery while this process works on it. */
+import { AftercommitError } from '../errors.ts'
+import { parseJson } from '../events/index.ts'
+import type { Transaction } from '../postgres/index.ts'
+import { type Clock, formatDuration } from '../runtime/index.ts'
+import type { Delivery, RunContext, Work } from './delivery.ts'
+import type { Lane } from './lanes.ts'
+import { type Claim, type ClaimedRow, completeDeliveries } from './statements.ts'
+
+/** The signal is made when somebody looks at it: most work never does. */
+export class Run implements RunContext {
+  readonly claim: Claim
+  readonly row: ClaimedRow
+  readonly work: Work
+  readonly delivery: Delivery
+  startedMs = 0
+  /** The work has said how it went; what is left to do is ours. */
+  ended = false
+  /** Ended in a transaction of the work's own. */
+  completed = false
+  /** Somebody else's by now: what it does changes nothing, and nothing is written about it. */
+  lost = false
+  #controller: AbortController | undefined
+  #reason: unknown
+
+  constructor(row: ClaimedRow, lane: Lane, work: Work) {
+    this.claim = row
+    this.row = row
+    this.work = work
+    this.delivery = {
+      id: row.id,
+      kind: lane.kind,
+      name: lane.name,
+      owner: row.owner,
+      key: row.key,
+      destination: lane.destination,
+      tenant: lane.tenant,
+      payload: parseJson(row.payload, { maxDepth: 1_010 }),
+      attempt: row.attempts,
+      createdAt: new Date(row.createdMs),
+    }
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController()
+      if (this.#reason !== undefined) this.#controller.abort(this.#reason)
+    }
+    return this.#controller.signal
+  }
+
+  abort(reason: unknown): void {
+    this.#reason ??= reason
+    this.#controller?.abort(reason)
+  }
+
+  async complete(tx: Transaction): Promise<void> {
+    const settled = await completeDeliveries(tx, [this.claim])
+    if (!settled.has(this.claim.id)) {
+      throw new AftercommitError(
+        'CLAIM_LOST',
+        `The claim on delivery ${this.claim.id} of "${this.work.name}" was lost, so its transaction was not committed.`,
+      )
+    }
+    this.completed = true
+  }
+}
+
+/** Work that is still running after its time is given up; what it does from then on changes nothing here. */
+export function withinTime(promise: PromiseLike<unknown>, run: Run, clock: Clock): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    const cancel = clock.setTimer(run.work.timeoutMs, () => {
+      const error = timedOut(run.work)
+      run.abort(error)
+      reject(error)
+    })
+    promise.then(
+      (value) => {
+        cancel()
+        resolve(value)
+      },
+      (error) => {
+        cancel()
+        reject(error)
+      },
+    )
+  })
+}
+
+export function timedOut(work: Work): Error {
+  const { name, timeoutMs } = work
+  if (work.toTimeout) return work.toTimeout()
+  return new AftercommitError(
+    'TIMED_OUT',
+    `"${name}" was still running after ${formatDuration(timeoutMs)}. Its signal has fired; make it end then, or raise \`timeout\`.`,
+  )
+}

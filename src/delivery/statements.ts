@@ -1,0 +1,327 @@
+/** Adding, claiming and settling work. Whatever settles names the token of its claim. */
+import { stringifyJson } from '../events/index.ts'
+import type { Database, Queryable } from '../postgres/index.ts'
+
+/** A claim as the database knows it: which row, and by which token it is ours. */
+export interface Claim {
+  readonly segment: number
+  readonly id: bigint
+  readonly token: bigint
+}
+
+export interface ClaimedRow extends Claim {
+  readonly lane: number
+  readonly owner: string
+  readonly key: string | null
+  readonly payload: string
+  readonly attempts: number
+  readonly createdMs: number
+  /** Left by a worker that is gone: it may be what ended it. */
+  readonly suspect: boolean
+  /** The dead letter it was made from again. */
+  readonly letter: bigint | null
+}
+
+export interface AddedRow {
+  readonly lane: number
+  readonly owner: string
+  readonly key: string | null
+  readonly ordered: boolean
+  readonly uniqueKey: string | null
+  /** JSON text. */
+  readonly payload: string
+  readonly runAt: Date | null
+  readonly delayMs: number
+  /** What was tried already, before there was a row; `worker`: it is still at it, and has claimed it. */
+  readonly tried?: { attempts: number; sinceFirstMs: number; error: unknown; worker: string | null }
+}
+
+export interface Added {
+  readonly segment: number
+  readonly id: bigint
+  /** Of what was added as claimed. */
+  readonly token: bigint | null
+}
+
+/** Answers what was added. */
+export async function addDeliveries(db: Queryable, added: readonly AddedRow[]): Promise<Added[]> {
+  const { rows } = await db.query<{ segment: number; id: string; token: string | null }>(
+    `select segment, id::text as id, token::text as token from ${db.schema}.add_deliveries(($1::text)::jsonb)`,
+    [`[${added.map(toJson).join(',')}]`],
+  )
+  return rows.map(({ segment, id, token }) => ({
+    segment: Number(segment),
+    id: BigInt(id),
+    token: token === null ? null : BigInt(token),
+  }))
+}
+
+/** What is not said is null: a row of few words is read faster. */
+function toJson({ payload, tried, runAt, ...row }: AddedRow): string {
+  const fields = JSON.stringify({
+    lane: row.lane,
+    owner: row.owner,
+    key: row.key ?? undefined,
+    ordered: row.ordered || undefined,
+    unique_key: row.uniqueKey ?? undefined,
+    run_at: runAt?.toISOString(),
+    delay_ms: row.delayMs || undefined,
+    attempts: tried?.attempts,
+    since_first_ms: tried?.sinceFirstMs,
+    error: tried?.error,
+    worker: tried?.worker ?? undefined,
+  })
+  return `${fields.slice(0, -1)},"payload":${payload}}`
+}
+
+export interface ClaimRequest {
+  readonly worker: string
+  /** New with every claim. */
+  readonly token: bigint
+  /** JSON: kind and name of what this process can do. */
+  readonly names: string
+  readonly limit: number
+  readonly suspects: boolean
+  /** JSON: how many it works on for each destination. */
+  readonly running: string
+  /** At most so many for one destination. */
+  readonly most: number
+}
+
+export async function claimDeliveries(db: Queryable, request: ClaimRequest): Promise<ClaimedRow[]> {
+  const { rows } = await db.query<Record<string, string | number | boolean | null>>(
+    `select segment, id::text as id, lane, owner, key, payload, attempts, created_ms, token::text as token,
+            suspect, letter::text as letter
+       from ${db.schema}.claim_deliveries($1::text, ($7::text)::bigint, ($2::text)::jsonb, ($3::text)::integer, $4::boolean,
+              ($5::text)::jsonb, ($6::text)::integer)`,
+    [
+      request.worker,
+      request.names,
+      String(request.limit),
+      request.suspects,
+      request.running,
+      String(request.most),
+      request.token.toString(),
+    ],
+  )
+  return rows.map(toClaimedRow)
+}
+
+function toClaimedRow(row: Record<string, string | number | boolean | null>): ClaimedRow {
+  return {
+    segment: Number(row.segment),
+    id: BigInt(row.id as string),
+    token: BigInt(row.token as string),
+    lane: Number(row.lane),
+    owner: row.owner as string,
+    key: row.key as string | null,
+    payload: row.payload as string,
+    attempts: Number(row.attempts),
+    createdMs: Number(row.created_ms),
+    suspect: row.suspect as boolean,
+    letter: row.letter === null ? null : BigInt(row.letter as string),
+  }
+}
+
+/** Whatever was claimed with these tokens is given back: it was never begun. */
+export async function releaseClaims(db: Queryable, tokens: readonly bigint[]): Promise<void> {
+  await db.query(
+    `update ${db.schema}.deliveries
+        set token = null, worker = null, alone = false, attempts = attempts - 1
+      where token = any (($1::text)::bigint[])`,
+    [`{${tokens.join(',')}}`],
+  )
+}
+
+/** In how many milliseconds something is due; undefined when nothing waits. */
+export async function nextDueMs(db: Queryable, names: string): Promise<number | undefined> {
+  const { rows } = await db.query<{ ms: number | null }>(
+    `select ${db.schema}.next_delivery_ms(($1::text)::jsonb) as ms`,
+    [names],
+  )
+  return rows[0]!.ms === null ? undefined : Number(rows[0]!.ms)
+}
+
+/** Done: the rows go. Answers the ids that were still ours. A claim has one token, so there are few groups. */
+export async function completeDeliveries(db: Queryable, claims: readonly Claim[]): Promise<Set<bigint>> {
+  const groups = new Map<string, { segment: number; token: bigint; ids: bigint[] }>()
+  for (const { segment, token, id } of claims) {
+    const key = `${segment}:${token}`
+    const group = groups.get(key)
+    if (group) group.ids.push(id)
+    else groups.set(key, { segment, token, ids: [id] })
+  }
+  const deleted = [...groups.values()].map(
+    ({ segment, token }, n) =>
+      `done_${n} as (
+         delete from ${db.schema}.deliveries
+          where segment = ${segment} and token = ${token} and id = any (($${n + 1}::text)::bigint[])
+         returning id, letter)`,
+  )
+  const all = [...groups.keys()].map((_, n) => `select id, letter from done_${n}`).join(' union all ')
+  const { rows } = await db.query<{ id: string }>(
+    `with ${deleted.join(',\n')},
+     resolved as (
+       update ${db.schema}.letters set status = 'resolved', changed_at = clock_timestamp()
+        where id in (select letter from (${all}) d where letter is not null) and status = 'redriving')
+     select id::text as id from (${all}) d`,
+    [...groups.values()].map(({ ids }) => `{${ids.join(',')}}`),
+  )
+  return new Set(rows.map(({ id }) => BigInt(id)))
+}
+
+export interface Retry extends Claim {
+  readonly delayMs: number
+  readonly error: unknown
+  /** False: it was not a try of the work, so its number is given back. */
+  readonly counts: boolean
+}
+
+/** Failed, to be tried again: they move to the segment that does not rotate. Answers the ids that were still ours. */
+export async function retryDeliveries(db: Queryable, retries: readonly Retry[]): Promise<Set<bigint>> {
+  const { rows } = await db.query<{ id: string }>(
+    `with failed as materialized (
+       select * from jsonb_to_recordset(($1::text)::jsonb)
+                  as f(segment smallint, id bigint, token bigint, delay_ms double precision, failure jsonb, counts boolean)),
+     moved as (
+       delete from ${db.schema}.deliveries d
+        using failed f
+        where d.segment = f.segment and d.id = f.id and d.token = f.token
+       returning d.*, f.delay_ms, f.failure, f.counts)
+     insert into ${db.schema}.deliveries (segment, id, lane, owner, key, ordered, unique_key, payload, created_at, run_at, attempts,
+            first_attempt_at, last_attempt_at, error, letter)
+     select 0, id, lane, owner, key, ordered, unique_key, payload, created_at,
+            clock_timestamp() + make_interval(secs => delay_ms / 1000.0), attempts - (not counts)::integer,
+            first_attempt_at, last_attempt_at, coalesce(failure, error), letter
+       from moved
+     returning id::text as id`,
+    [
+      stringifyJson(
+        retries.map(({ segment, id, token, delayMs, error, counts }) => ({
+          segment,
+          id: id.toString(),
+          token: token.toString(),
+          delay_ms: delayMs,
+          failure: error,
+          counts,
+        })),
+        // A thousand errors of a few kilobytes each are more than a payload may have.
+        { maxBytes: Number.MAX_SAFE_INTEGER, name: 'failures' },
+      ),
+    ],
+  )
+  return new Set(rows.map(({ id }) => BigInt(id)))
+}
+
+/** Given back without having been started: the claim is not counted. */
+export async function releaseDeliveries(db: Queryable, claims: readonly Claim[]): Promise<void> {
+  await db.query(
+    `update ${db.schema}.deliveries d
+        set token = null, worker = null, alone = false, attempts = d.attempts - 1
+       from jsonb_to_recordset(($1::text)::jsonb) as c(segment smallint, id bigint, token bigint)
+      where d.segment = c.segment
+        and d.id = c.id
+        and d.token = c.token`,
+    [JSON.stringify(claims.map(({ segment, id, token }) => ({ segment, id: String(id), token: String(token) })))],
+  )
+}
+
+/** Which of these claims still stand: the others were cancelled, or are somebody else's. */
+export async function selectHeld(db: Queryable, claims: readonly Claim[]): Promise<Set<bigint>> {
+  const { rows } = await db.query<{ id: string }>(
+    `select d.id::text as id
+       from jsonb_to_recordset(($1::text)::jsonb) as c(segment smallint, id bigint, token bigint)
+       join ${db.schema}.deliveries d on d.segment = c.segment and d.id = c.id and d.token = c.token`,
+    [JSON.stringify(claims.map(({ segment, id, token }) => ({ segment, id: String(id), token: String(token) })))],
+  )
+  return new Set(rows.map(({ id }) => BigInt(id)))
+}
+
+export interface Burial {
+  readonly claim: Claim
+  readonly kind: string
+  readonly owner: string
+  readonly key: string
+  readonly eventId: string
+  readonly position: bigint
+  /** JSON texts. */
+  readonly event: string
+  readonly error: string
+  readonly attempts: number
+}
+
+/** Out of tries: the row becomes a letter that can be made a row again. False when it was no longer ours. */
+export async function buryDelivery(db: Queryable, burial: Burial): Promise<boolean> {
+  const { claim } = burial
+  const { rows } = await db.query<{ buried: boolean }>(
+    `with gone as (
+       delete from ${db.schema}.deliveries
+        where segment = ($1::text)::smallint and id = ($2::text)::bigint and token = ($3::text)::bigint
+       returning *),
+     letter as (
+       insert into ${db.schema}.letters as l
+         (kind, owner, key, event_id, position, event, error, attempts, first_attempt_at, last_attempt_at, parks, delivery)
+       select $4::text, $5::text, $6::text, $7::text, ($8::text)::bigint, ($9::text)::jsonb, ($10::text)::jsonb,
+              ($11::text)::integer, coalesce(g.first_attempt_at, clock_timestamp()), clock_timestamp(), g.ordered,
+              jsonb_build_object('id', g.id, 'lane', g.lane, 'key', g.key, 'ordered', g.ordered, 'unique_key', g.unique_key,
+                                 'payload', g.payload)
+         from gone g
+       on conflict (kind, owner, event_id) do update
+         set error = excluded.error, attempts = l.attempts + excluded.attempts, status = 'dead', parks = excluded.parks,
+             delivery = excluded.delivery, placed = null, last_attempt_at = excluded.last_attempt_at,
+             changed_at = clock_timestamp())
+     select exists (select from gone) as buried`,
+    [
+      String(claim.segment),
+      claim.id.toString(),
+      claim.token.toString(),
+      burial.kind,
+      burial.owner,
+      burial.key,
+      burial.eventId,
+      burial.position.toString(),
+      burial.event,
+      burial.error,
+      String(burial.attempts),
+    ],
+  )
+  return rows[0]!.buried
+}
+
+/**
+ * Letters that somebody marked become work again, at their first attempt and with their number: whatever of their key has
+ * waited comes after them. Answers how many.
+ */
+export async function placeMarkedLetters(db: Queryable, limit: number): Promise<number> {
+  const { rowCount } = await db.query(
+    `with marked as materialized (
+       select id, owner, delivery, (delivery ->> 'id')::bigint as made
+         from ${db.schema}.letters
+        where status = 'redriving' and delivery is not null and placed is null
+        order by position
+        limit ${Math.trunc(limit)}
+          for update skip locked),
+     made as (
+       insert into ${db.schema}.deliveries (segment, id, lane, owner, key, ordered, unique_key, payload, letter)
+       select 0, m.made, (m.delivery ->> 'lane')::integer, m.owner, m.delivery ->> 'key', (m.delivery ->> 'ordered')::boolean,
+              m.delivery ->> 'unique_key', m.delivery -> 'payload', m.id
+         from marked m
+       on conflict do nothing
+       returning id, letter)
+     update ${db.schema}.letters l
+        set placed = made.id
+       from made
+      where l.id = made.letter`,
+  )
+  return rowCount
+}
+
+/**
+ * Truncates segments that have run empty and moves on to the next once the current one has seen so many rows. Whatever the
+ * sessions of this database begin with, this needs a new snapshot for every statement.
+ */
+export async function rotateSegments(db: Pick<Database, 'transaction'>, least: number): Promise<void> {
+  await db.transaction((tx) => tx.query(`select ${tx.schema}.rotate_deliveries(($1::text)::bigint)`, [String(least)]), {
+    isolation: 'read committed',
+  })
+}

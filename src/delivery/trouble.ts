@@ -1,0 +1,86 @@
+/**
+ * What this process knows of destinations that are not well or have limits, and what it tells the others. The database
+ * has the truth; here is what was last heard, so that healthy destinations cost nothing.
+ */
+import type { Database } from '../postgres/index.ts'
+import type { Logger } from '../runtime/index.ts'
+import { letRest, noteFailure, noteSuccess } from './destination-statements.ts'
+import { isDestinationFault, tellingOf } from './failure.ts'
+import { pauseName } from './pause-statements.ts'
+
+export interface Attempted {
+  readonly kind: string
+  readonly name: string
+  readonly destination: string
+}
+
+export interface Trouble {
+  /** Only claims keep its limits, or it is better left alone now: what goes there becomes a row. */
+  isGuarded(destination: string): boolean
+  /** What the database says of all destinations. */
+  learn(news: { troubled: readonly string[]; guarded: readonly string[] }): void
+  /** It failed; whose fault that was decides what follows for others that go there. */
+  blame(attempted: Attempted, error: unknown): Promise<void>
+  /** It answered. */
+  forgive(destination: string): void
+}
+
+export function createTrouble({
+  database,
+  logger,
+  onPause,
+  onTrouble,
+}: {
+  database: Database
+  logger: Logger
+  /** A name was paused by what its destination said. */
+  onPause: () => void
+  /** A destination is only probed, or rests. */
+  onTrouble: (destination: string) => void
+}): Trouble {
+  const troubled = new Set<string>()
+  let guarded = new Set<string>()
+
+  function forgive(destination: string): void {
+    if (destination === '' || !troubled.delete(destination)) return
+    // Said again by the next success, should this be lost.
+    noteSuccess(database.control, destination).catch(() => troubled.add(destination))
+  }
+
+  async function tell({ kind, name, destination }: Attempted, error: unknown): Promise<void> {
+    const { retryAfterMs, gone } = tellingOf(error)
+    if (gone === true) {
+      const reason = 'its destination said that it is gone'
+      await pauseName(database.control, { kind, name, who: 'aftercommit', reason })
+      logger.error({ kind, name }, 'paused: its destination said that it is gone for good')
+      onPause()
+    }
+    if (destination === '') return
+    if (!isDestinationFault(error)) return forgive(destination)
+    troubled.add(destination)
+    if (retryAfterMs !== undefined) await letRest(database.control, destination, retryAfterMs)
+    const opened = await noteFailure(database.control, destination)
+    if (opened || retryAfterMs !== undefined) {
+      guarded.add(destination)
+      onTrouble(destination)
+    }
+    if (opened)
+      logger.warn({ destination }, 'circuit open: the destination fails, so it is only probed until it answers')
+  }
+
+  return {
+    isGuarded: (destination) => destination !== '' && guarded.has(destination),
+    learn(news) {
+      for (const destination of news.troubled) troubled.add(destination)
+      guarded = new Set(news.guarded)
+    },
+    forgive,
+    async blame(attempted, error) {
+      const { kind, name, destination } = attempted
+      // Said again by the next failure, should this be lost: the attempt itself must not depend on it.
+      await tell(attempted, error).catch((fault) => {
+        logger.warn({ err: fault, kind, name, destination }, 'what a failure says of its destination was not written')
+      })
+    },
+  }
+}

@@ -1,0 +1,464 @@
+/**
+ * Does what is due: claims in batches, runs, settles in batches. What can happen, failures first:
+ *
+ *   the lease is lost        everything under way is aborted and nothing is written about it; whoever claims it goes on
+ *   an attempt fails         the row waits for its next one; after the last it becomes a dead letter
+ *   a worker before died     what it had claimed is taken one at a time, each start written down, so that a delivery which
+ *                            ends the process is counted and buried, and nothing else is
+ *   a limit, a pause         the row stays where it is and costs no attempt
+ *   nothing is due           sleeps until something is, or until the bell rings
+ *
+ * Only names that are registered here are claimed; the rest is for others.
+ */
+import { randomBytes } from 'node:crypto'
+import { AftercommitError } from '../errors.ts'
+import type { Database } from '../postgres/index.ts'
+import {
+  type Clock,
+  type CounterSeries,
+  createLoop,
+  type Health,
+  type Logger,
+  type Loop,
+  type LoopContext,
+  type Registry,
+  type Service,
+  type ServiceState,
+  withTimeout,
+} from '../runtime/index.ts'
+import type { Work } from './delivery.ts'
+import { createDoubts, type Doubts } from './doubts.ts'
+import type { Lanes } from './lanes.ts'
+import type { Lease } from './lease.ts'
+import { bury, fail, type OutcomeParts, succeed } from './outcomes.ts'
+import { createPace } from './pace.ts'
+import { Run, withinTime } from './run.ts'
+import { Settler } from './settler.ts'
+import {
+  type Claim,
+  type ClaimedRow,
+  claimDeliveries,
+  nextDueMs,
+  releaseDeliveries,
+  retryDeliveries,
+  rotateSegments,
+  selectHeld,
+} from './statements.ts'
+import type { Trouble } from './trouble.ts'
+
+export interface WorkerOptions {
+  readonly database: Database
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly metrics: Registry
+  readonly health: Health
+  readonly lanes: Lanes
+  readonly lease: Lease
+  readonly trouble: Trouble
+  readonly storeStacks: boolean
+  /** How many at a time. */
+  readonly concurrency: number
+  /** How long `stop` waits for what is under way. */
+  readonly drainMs: number
+  /** Whether the bell will ring for new work; if not, it is looked for. */
+  readonly willHear: () => boolean
+}
+
+const ROTATE_MS = 1_000
+const STUCK_MS = 100
+/** A segment that has seen so many rows is left to run empty. */
+const SEGMENT_ROWS = 1_000
+
+export class Worker implements Service {
+  readonly name = 'deliveries'
+  readonly #options: WorkerOptions
+  readonly #loop: Loop
+  readonly #settler: Settler
+  readonly #outcomes: OutcomeParts
+  readonly #pace
+  readonly #doubts: Doubts
+  readonly #works = new Map<string, Work>()
+  readonly #running = new Set<Run>()
+  /** Calls that began outside of this loop and have a row of this worker. */
+  readonly #held = new Set<Run>()
+  #waiting: Run[] = []
+  #names = '[]'
+  #stopping = false
+  #dueRotation = 0
+  #settledSinceRotation = false
+  #quiet = false
+  #claimedAt = Number.NEGATIVE_INFINITY
+
+  constructor(options: WorkerOptions) {
+    this.#options = options
+    const { database, clock, logger, metrics } = options
+    this.#pace = createPace(options.concurrency)
+    this.#doubts = createDoubts(database.control, clock)
+    this.#settler = new Settler({
+      db: database.control,
+      clock,
+      logger,
+      onLost: (claims) => this.#forget(claims),
+      onSettled: () => {
+        this.#settledSinceRotation = true
+        this.#loop.wake()
+      },
+    })
+    this.#outcomes = {
+      database,
+      logger,
+      settler: this.#settler,
+      storeStacks: options.storeStacks,
+      count: createCount(metrics),
+      trouble: options.trouble,
+    }
+    this.#loop = createLoop({
+      name: this.name,
+      clock,
+      logger,
+      metrics,
+      health: options.health,
+      run: (context) => this.#run(context),
+    })
+  }
+
+  get state(): ServiceState {
+    return this.#loop.state
+  }
+
+  /** Nothing is due and nothing is under way, as far as this process could see at its last look. */
+  get quiet(): boolean {
+    return this.#quiet && this.#running.size + this.#held.size === 0 && this.#settler.unsettled === 0
+  }
+
+  /** Something is registered here. */
+  get isAble(): boolean {
+    return this.#works.size > 0
+  }
+
+  register(work: Work): void {
+    this.#works.set(nameOf(work), work)
+    this.#renamed()
+  }
+
+  unregister(kind: string, name: string): void {
+    this.#works.delete(nameOf({ kind, name }))
+    this.#renamed()
+  }
+
+  /** There may be something to do. */
+  wake(): void {
+    this.#quiet = false
+    this.#loop.wake()
+  }
+
+  /** For attempts that began without a row. */
+  get outcomes(): OutcomeParts {
+    return this.#outcomes
+  }
+
+  /** A destination is to be left alone: what was claimed for it and not begun would only fail. */
+  leaveAlone(destination: string): void {
+    const left = this.#waiting.filter(({ delivery }) => delivery.destination === destination)
+    if (left.length === 0) return
+    this.#waiting = this.#waiting.filter(({ delivery }) => delivery.destination !== destination)
+    void this.#giveBack(left.map(({ claim }) => claim))
+  }
+
+  /** The lease is gone, and with it every claim. */
+  lose(): void {
+    const reason = new AftercommitError(
+      'CLAIM_LOST',
+      'The lease of this worker was lost; somebody else may be at it already.',
+    )
+    for (const run of [...this.#running, ...this.#held]) {
+      run.lost = true
+      run.abort(reason)
+    }
+    this.#waiting = []
+    this.wake()
+  }
+
+  /** Told like any other when its claim is lost. Call what it returns when it has ended. */
+  hold(run: Run): () => void {
+    this.#held.add(run)
+    return () => this.#held.delete(run)
+  }
+
+  /** Somebody may have cancelled what is held here: whatever does not carry our token any more is ended. */
+  async endCancelled(): Promise<void> {
+    const held = [...this.#running, ...this.#waiting, ...this.#held]
+    if (held.length === 0) return
+    const kept = await selectHeld(
+      this.#options.database.control,
+      held.map(({ claim }) => claim),
+    )
+    // What ended meanwhile is not cancelled: its row is gone because we are done with it.
+    const gone = held.filter((run) => !kept.has(run.claim.id) && !run.ended && !run.completed && !run.lost)
+    if (gone.length === 0) return
+    for (const run of gone) {
+      run.lost = true
+      run.abort(cancelled(run))
+    }
+    this.#waiting = this.#waiting.filter((run) => !run.lost)
+    this.#forget(gone.map(({ claim }) => claim))
+  }
+
+  start(): Promise<void> {
+    this.#stopping = false
+    return this.#loop.start()
+  }
+
+  /** Gives back what was not begun, waits for what was; what outlasts the limit is aborted and given back too. */
+  async stop(): Promise<void> {
+    if (this.#stopping) return
+    this.#stopping = true
+    const { database, clock, drainMs, logger } = this.#options
+    await this.#loop.stop()
+    const unstarted = this.#waiting
+    this.#waiting = []
+    if (unstarted.length > 0) {
+      await releaseDeliveries(
+        database.control,
+        unstarted.map(({ claim }) => claim),
+      ).catch(() => {})
+    }
+    const drained = async () => {
+      while (this.#running.size + this.#held.size > 0) await clock.sleep(5)
+      await this.#settler.flush()
+    }
+    try {
+      await withTimeout(drained(), drainMs, clock, 'Deliveries were still under way')
+    } catch (error) {
+      const left = [...this.#running, ...this.#held]
+      logger.error({ deliveries: left.length }, 'deliveries outlasted the drain limit; their claims are given back')
+      for (const run of left) {
+        run.lost = true
+        run.abort(error)
+      }
+      const retries = left.map(({ claim }) => ({ ...claim, delayMs: 0, error: null, counts: true }))
+      await retryDeliveries(database.control, retries).catch(() => {})
+      throw error
+    }
+  }
+
+  async #run(context: LoopContext): Promise<void> {
+    const { lease } = this.#options
+    for (;;) {
+      context.signal.throwIfAborted()
+      const worker = lease.worker
+      if (worker === undefined || this.#works.size === 0) {
+        this.#quiet = this.#works.size === 0
+        await context.wait(1_000)
+        continue
+      }
+      await this.#doubts.settle()
+      const held = this.#running.size + this.#waiting.length + this.#settler.unsettled
+      const now = this.#options.clock.monotonic()
+      const room = this.#pace.room(held, this.#countStuck(now), now - this.#claimedAt)
+      const found = room > 0 ? await this.#claim(worker, room) : undefined
+      this.#startWaiting()
+      await this.#rotate()
+      if (found === undefined) await context.wait(this.#pace.patienceMs(held))
+      else if (found === 0) await context.wait(await this.#restMs())
+      context.beat()
+    }
+  }
+
+  /** How many were claimed. */
+  async #claim(worker: string, limit: number): Promise<number> {
+    const token = randomBytes(8).readBigUInt64BE() >> 1n
+    const rows = await this.#ask(worker, token, limit).catch((error) => {
+      this.#doubts.add(token)
+      throw error
+    })
+    if (this.#options.lease.worker !== worker) {
+      // Lost meanwhile: somebody else may look for it already.
+      this.#doubts.add(token)
+      return 0
+    }
+    for (const row of rows) {
+      const accepted = this.#accept(row)
+      if (accepted) await accepted
+    }
+    this.#quiet = rows.length === 0
+    return rows.length
+  }
+
+  /** Claims, and knows the lanes of what it got: from here on nothing needs the database to begin it. */
+  async #ask(worker: string, token: bigint, limit: number): Promise<ClaimedRow[]> {
+    const { database, lanes, concurrency, clock } = this.#options
+    this.#claimedAt = clock.monotonic()
+    const claimed = await claimDeliveries(database.control, {
+      worker,
+      token,
+      names: this.#names,
+      limit,
+      suspects: ![...this.#running, ...this.#waiting].some(({ row }) => row.suspect),
+      running: this.#countRunning(),
+      most: mostPerDestination(concurrency),
+    })
+    for (const { lane } of claimed) if (!lanes.known(lane)) await lanes.get(lane)
+    return claimed
+  }
+
+  /** Undefined when it can be started; else resolves when it was dealt with otherwise. */
+  #accept(row: ClaimedRow): Promise<void> | undefined {
+    const lane = this.#options.lanes.known(row.lane)!
+    const work = this.#works.get(nameOf(lane))
+    // Unregistered while the claim was under way.
+    if (!work) return this.#giveBack([row])
+    const run = new Run(row, lane, work)
+    if (row.suspect && row.attempts > work.retry.maxAttempts) return bury(this.#outcomes, run, processEnded(run))
+    this.#waiting.push(run)
+    return undefined
+  }
+
+  /** Not begun, so not counted. Where the database does not listen now, the settler says it until it does. */
+  #giveBack(claims: readonly Claim[]): Promise<void> {
+    return releaseDeliveries(this.#options.database.control, claims).catch(() => {
+      for (const claim of claims) this.#settler.failed({ ...claim, delayMs: 0, error: null, counts: false })
+    })
+  }
+
+  #startWaiting(): void {
+    const { concurrency, lease } = this.#options
+    // A process that stood still past its lease must not begin what somebody else may have by now.
+    if (this.#waiting.length === 0 || lease.worker === undefined) return
+    const paused: Run[] = []
+    let next = 0
+    while (next < this.#waiting.length && this.#running.size < concurrency && !this.#stopping) {
+      const run = this.#waiting[next++]!
+      if (lease.isPaused(run.work.kind, run.work.name, run.delivery.destination)) paused.push(run)
+      else this.#start(run)
+    }
+    if (next > 0) this.#waiting = this.#waiting.slice(next)
+    if (paused.length > 0) void this.#giveBack(paused.map(({ claim }) => claim))
+  }
+
+  #start(run: Run): void {
+    const { clock } = this.#options
+    run.startedMs = clock.monotonic()
+    let result: unknown
+    try {
+      result = run.work.run(run.delivery, run)
+    } catch (error) {
+      this.#running.add(run)
+      void this.#ended(run, fail(this.#outcomes, run, error))
+      return
+    }
+    if (!isThenable(result)) {
+      this.#pace.ended()
+      succeed(this.#outcomes, run)
+      return
+    }
+    this.#running.add(run)
+    void this.#ended(
+      run,
+      withinTime(result, run, clock).then(
+        () => succeed(this.#outcomes, run),
+        (error) => fail(this.#outcomes, run, error),
+      ),
+    )
+  }
+
+  async #ended(run: Run, settled: Promise<void>): Promise<void> {
+    const { logger } = this.#options
+    await settled.catch((error) => {
+      logger.error(
+        { err: error, delivery: String(run.claim.id) },
+        'what became of a delivery was not written; it is taken up when this process ends',
+      )
+    })
+    this.#running.delete(run)
+    this.#pace.ended()
+    if (this.#waiting.length > 0) this.#startWaiting()
+    else this.#loop.wake()
+  }
+
+  /** When to look again. Armed, the bell rings for new work; else it is looked for, less and less often. */
+  async #restMs(): Promise<number> {
+    const { database, willHear } = this.#options
+    const dueMs = await nextDueMs(database.control, this.#names)
+    return this.#pace.restMs(dueMs, willHear())
+  }
+
+  async #rotate(): Promise<void> {
+    const { clock, database } = this.#options
+    if (!this.#settledSinceRotation || clock.monotonic() < this.#dueRotation) return
+    this.#dueRotation = clock.monotonic() + ROTATE_MS
+    this.#settledSinceRotation = false
+    await rotateSegments(database.control, SEGMENT_ROWS)
+  }
+
+  /** Those that go on and on: they must not keep the rest waiting for a batch to be worth it. */
+  #countStuck(now: number): number {
+    let stuck = 0
+    for (const { startedMs } of this.#running) if (now - startedMs > STUCK_MS) stuck++
+    return stuck
+  }
+
+  #countRunning(): string {
+    const counts: Record<string, number> = Object.create(null)
+    for (const { delivery } of [...this.#running, ...this.#waiting]) {
+      if (delivery.destination !== '') counts[delivery.destination] = (counts[delivery.destination] ?? 0) + 1
+    }
+    return JSON.stringify(counts)
+  }
+
+  #renamed(): void {
+    this.#names = JSON.stringify([...this.#works.values()].map(({ kind, name }) => ({ kind, name })))
+    this.#options.lease.rename(this.#names)
+    this.wake()
+  }
+
+  #forget(claims: readonly { id: bigint }[]): void {
+    this.#options.logger.warn(
+      { deliveries: claims.map(({ id }) => String(id)).slice(0, 20), count: claims.length },
+      'claim lost: somebody else has these deliveries or they were cancelled, so nothing was written',
+    )
+  }
+}
+
+/** Every series is found once: counting is on the way of every delivery. */
+function createCount(metrics: Registry): OutcomeParts['count'] {
+  const counter = metrics.counter({
+    name: 'aftercommit_delivery_attempts_total',
+    help: 'Attempts at deliveries by this process.',
+    labels: ['kind', 'outcome'],
+  })
+  const series = new Map<string, CounterSeries>()
+  return (kind, outcome) => {
+    const key = `${kind} ${outcome}`
+    const known = series.get(key) ?? counter.labels({ kind, outcome })
+    series.set(key, known)
+    known.inc()
+  }
+}
+
+/** One that hangs must leave room for the others. */
+export function mostPerDestination(concurrency: number): number {
+  return Math.max(1, Math.floor(concurrency / 2))
+}
+
+function processEnded({ delivery }: Run): AftercommitError {
+  return new AftercommitError(
+    'PROCESS_DIED',
+    `The process ended each time it was at delivery ${delivery.id} of "${delivery.name}", so it is not begun again.`,
+  )
+}
+
+function cancelled({ delivery }: Run): AftercommitError {
+  return new AftercommitError(
+    'CLAIM_LOST',
+    `Delivery ${delivery.id} of "${delivery.name}" was cancelled, or somebody else has it: what is done now changes nothing.`,
+  )
+}
+
+function nameOf({ kind, name }: { kind: string; name: string }): string {
+  return JSON.stringify([kind, name])
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
+}

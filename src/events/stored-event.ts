@@ -1,0 +1,122 @@
+import { AftercommitEvent, CHANGES, type Changes, type EventFields, METADATA, PAYLOAD, PREVIOUS } from './event.ts'
+import { parseJson } from './json-parse.ts'
+import { stringifyJson } from './json-write.ts'
+import { type EventMetadata, metadataFromStored, metadataToStored, type StoredMetadata } from './metadata.ts'
+import { Undecodable } from './undecodable.ts'
+
+/** An event as it is stored: what is kept as JSON is text. */
+export interface StoredFields extends Omit<EventFields, 'payload' | 'changes' | 'previous' | 'metadata'> {
+  readonly payload: string | null
+  readonly changes: string | null
+  readonly previous: string | null
+  readonly metadata: string
+}
+
+type Image = Readonly<Record<string, unknown>>
+
+/**
+ * An event over the text it is stored as. A part is read when somebody looks at it, so what nobody looks at costs
+ * nothing; and text cannot be changed, so every reader can be given a copy of his own (`ownCopy`), which is cheaper than
+ * to freeze one for all of them.
+ *
+ * What was read is private: looking at an event does not make it differ from another one over the same text.
+ */
+export class StoredEvent extends AftercommitEvent<string, unknown> {
+  declare protected readonly [PAYLOAD]: string | null
+  declare protected readonly [CHANGES]: string | null
+  declare protected readonly [PREVIOUS]: string | null
+  declare protected readonly [METADATA]: string
+  #payload: unknown
+  #changes: Changes | null | undefined
+  #previous: Image | null | undefined
+  #metadata: EventMetadata | undefined
+
+  constructor(fields: StoredFields) {
+    super(fields as unknown as EventFields)
+  }
+
+  override get payload(): unknown {
+    if (this.#payload === undefined) this.#payload = readJson(this[PAYLOAD])
+    return this.#payload
+  }
+
+  override get changes(): Changes | null {
+    if (this.#changes === undefined) this.#changes = readJson(this[CHANGES]) as Changes | null
+    return this.#changes
+  }
+
+  override get previous(): Image | null {
+    if (this.#previous === undefined) this.#previous = readJson(this[PREVIOUS]) as Image | null
+    return this.#previous
+  }
+
+  override get metadata(): EventMetadata {
+    this.#metadata ??= metadataFromStored(readJson(this[METADATA]) as StoredMetadata)
+    return this.#metadata
+  }
+
+  /** Over the same text, with dates of its own: those can be changed too. */
+  copy(): StoredEvent {
+    return new StoredEvent({
+      id: this.id,
+      type: this.type,
+      position: this.position,
+      aggregateType: this.aggregateType,
+      aggregateId: this.aggregateId,
+      version: this.version,
+      tenant: this.tenant,
+      payload: this[PAYLOAD],
+      changes: this[CHANGES],
+      previous: this[PREVIOUS],
+      metadata: this[METADATA],
+      occurredAt: new Date(this.occurredAt.getTime()),
+      recordedAt: new Date(this.recordedAt.getTime()),
+    })
+  }
+
+  /**
+   * Whether the payload was stored and cannot be read. Postgres wrote the text, so it is JSON; the one thing that can be
+   * wrong is that it nests too deep, and short text cannot: that is known without reading it.
+   */
+  get isUndecodable(): boolean {
+    const text = this[PAYLOAD]
+    return text !== null && text.length > TOO_SHORT_TO_BE_DEEP && this.payload instanceof Undecodable
+  }
+}
+
+/** A level takes two characters, and a thousand levels are read. */
+const TOO_SHORT_TO_BE_DEEP = 2_000
+
+/** The same event for one more reader, who may do with it what he likes. One that was not stored is given as it is. */
+export function ownCopy<E extends AftercommitEvent>(event: E): E
+export function ownCopy(event: AftercommitEvent): AftercommitEvent {
+  return event instanceof StoredEvent ? event.copy() : event
+}
+
+export function isUndecodable(event: AftercommitEvent): boolean {
+  return event instanceof StoredEvent ? event.isUndecodable : event.payload instanceof Undecodable
+}
+
+/** An event that came in one piece, as if it had been read from the log. */
+export function toStoredEvent(event: AftercommitEvent): StoredEvent {
+  const write = (part: unknown, name: string) => (part === null ? null : stringifyJson(part, { ...NO_LIMITS, name }))
+  const { id, type, position, aggregateType, aggregateId, version, tenant, occurredAt, recordedAt } = event
+  return new StoredEvent({
+    ...{ id, type, position, aggregateType, aggregateId, version, tenant, occurredAt, recordedAt },
+    payload: write(event.payload, 'payload'),
+    changes: write(event.changes, 'changes'),
+    previous: write(event.previous, 'previous'),
+    metadata: stringifyJson(metadataToStored(event.metadata), { ...NO_LIMITS, name: 'metadata' }),
+  })
+}
+
+const NO_LIMITS = { maxBytes: Number.MAX_SAFE_INTEGER, maxDepth: 1_000 }
+
+function readJson(text: string | null): unknown {
+  if (text === null) return null
+  try {
+    return parseJson(text)
+  } catch (error) {
+    return new Undecodable(error instanceof Error ? error.message : 'The JSON text cannot be read.')
+  }
+}

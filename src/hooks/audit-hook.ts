@@ -1,0 +1,50 @@
+/**
+ * One audit record per event in the whole cluster. It runs in a transaction that also moves its checkpoint: a record
+ * written through `tx` is there once, whatever dies when; a store elsewhere goes by the id of the record.
+ *
+ * Storing a record may itself be an event, by capture or evented storage. What the hook causes carries its mark as the
+ * cause, in the process as well as in the session of the transaction, and an event with that mark is never audited.
+ */
+import type { AnyEvent } from '../log/index.ts'
+import type { Queryable } from '../postgres/index.ts'
+import { currentCause, runWithCause } from '../runtime/index.ts'
+import { type AuditRecord, actionOf, toAuditRecord } from './audit-record.ts'
+import type { HookContext, HookOptions } from './hook.ts'
+
+/** Kinds of changes, names of auth events, or the last part of a type, such as `placed`. */
+export type AuditAction = string
+
+export interface AuditHookOptions
+  extends Pick<HookOptions, 'types' | 'entities' | 'enabled' | 'retry' | 'from' | 'timeout'> {
+  /** `audit` unless told. */
+  readonly name?: string | undefined
+  readonly store: AuditStore
+  /** Which actions are recorded; all unless told. */
+  readonly actions?: readonly AuditAction[] | undefined
+}
+
+export interface AuditStore {
+  /** `tx` is a transaction of the database that holds the log. */
+  write(record: AuditRecord, context: HookContext & { readonly tx: Queryable; readonly event: AnyEvent }): unknown
+}
+
+export function auditHook({ name = 'audit', store, actions, ...options }: AuditHookOptions): HookOptions {
+  const mark = `audit:${name}:`
+  return {
+    ...options,
+    name,
+    scope: 'cluster',
+    transactional: true,
+    async handle(event, context) {
+      if (event.metadata.causationId?.startsWith(mark)) return
+      if (actions !== undefined && !actions.includes(actionOf(event))) return
+      const tx = context.tx as Queryable
+      const causationId = mark + event.id
+      await tx.query(`select set_config('aftercommit.causation_id', $1::text, true)`, [causationId])
+      const cause = { ...currentCause(), correlationId: event.metadata.correlationId ?? event.id, causationId }
+      await runWithCause({ depth: event.metadata.depth, ...cause }, async () =>
+        store.write(toAuditRecord(event), { ...context, signal: context.signal, tx, event }),
+      )
+    },
+  }
+}

@@ -1,0 +1,99 @@
+/**
+ * From the log to the broadcaster. Without subscribers it only waits: nothing is read for nobody. A subscriber hears what
+ * becomes final after it subscribed.
+ */
+import { setImmediate as yieldTurn } from 'node:timers/promises'
+import type { EventDefinitions } from '../events/index.ts'
+import { type AnyEvent, liftEvent, type Tailer } from '../log/index.ts'
+import {
+  type Clock,
+  createLoop,
+  createThrottledLog,
+  type Health,
+  type Logger,
+  type Registry,
+  type Service,
+} from '../runtime/index.ts'
+import { type Broadcaster, createBroadcaster } from './broadcaster.ts'
+import { type SystemEvent, toSystemEvent } from './system-event.ts'
+
+export interface FeedParts {
+  readonly tailer: Tailer
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly metrics: Registry
+  readonly health: Health
+  readonly definitions: EventDefinitions | undefined
+  readonly ring: number
+}
+
+/** At most half a ring at once, so that whoever keeps up never misses one. */
+const PAGE = 500
+
+export function createBroadcastFeed(parts: FeedParts): { broadcaster: Broadcaster<SystemEvent>; service: Service } {
+  const { tailer, clock, logger, metrics, health, ring } = parts
+  const missed = metrics.counter({
+    name: 'aftercommit_broadcast_missed_total',
+    help: 'Events that slow subscribers of the broadcaster were told they had missed.',
+  })
+  const logRepeatedly = createThrottledLog({ logger, clock })
+  const page = Math.max(1, Math.min(PAGE, Math.floor(ring / 2)))
+  /** Where it stands; undefined while nobody listens. */
+  let place: { position: bigint; epoch: number } | undefined
+
+  const broadcaster = createBroadcaster<SystemEvent>({
+    ring,
+    onMissed: (count) => missed.inc(count),
+    onSubscribe() {
+      if (loop.state === 'running' || loop.state === 'restarting') place ??= head()
+      loop.wake()
+    },
+  })
+  const loop = createLoop({
+    name: 'broadcaster',
+    clock,
+    logger,
+    metrics,
+    health,
+    async run(context) {
+      for (;;) {
+        if (broadcaster.subscriberCount === 0) {
+          place = undefined
+          await context.wait(60_000)
+          continue
+        }
+        // In another epoch a place means nothing: subscribers keep no position, so they go on with what is new.
+        if (place === undefined || place.epoch !== tailer.epoch) place = head()
+        if (tailer.frontier <= place.position) {
+          await waitForMore(place.position, context.wait)
+          continue
+        }
+        const { events, upTo } = await tailer.read(place.position, page)
+        for (const event of events) send(event)
+        place.position = upTo
+        context.beat()
+        // Subscribers run between pages, or the second page would push out what they had no chance to read.
+        await yieldTurn()
+      }
+    },
+  })
+
+  const head = () => ({ position: tailer.frontier, epoch: tailer.epoch })
+
+  async function waitForMore(position: bigint, wait: (ms: number) => Promise<unknown>): Promise<void> {
+    const over = new AbortController()
+    void tailer.waitBeyond(position, over.signal).then(() => over.signal.aborted || loop.wake())
+    await wait(60_000).finally(() => over.abort())
+  }
+
+  function send(event: AnyEvent): void {
+    try {
+      broadcaster.send(toSystemEvent(liftEvent(parts.definitions, event)))
+    } catch (error) {
+      const fields = { event_id: event.id, event_type: event.type, err: error }
+      logRepeatedly('warn', event.type, fields, 'an event cannot be read by this release and was not broadcast')
+    }
+  }
+
+  return { broadcaster, service: loop }
+}

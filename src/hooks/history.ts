@@ -1,0 +1,25 @@
+import { compilePatterns, patternsToSql } from '../events/index.ts'
+import { type AnyEvent, findPosition, type StartPoint, type Tailer } from '../log/index.ts'
+import type { Database } from '../postgres/index.ts'
+
+const PAGE = 500
+/** Positions per read while a filter lets little through. */
+const SPAN = 100_000n
+
+/** What the log holds up to a position, in order. Read through the tailer, whose frontier is the one the hook stands at. */
+export async function* readHistory(
+  { database, tailer }: { database: Database; tailer: Tailer },
+  upTo: bigint,
+  { types = [], since = 'start' }: { types?: readonly string[]; since?: StartPoint },
+): AsyncGenerator<AnyEvent, void, void> {
+  const type = types.length === 0 ? undefined : patternsToSql(types)
+  const matches = types.length === 0 ? () => true : compilePatterns(types)
+  let position = await findPosition(database.control, since, upTo)
+  while (position < upTo) {
+    const page = await tailer.read(position, PAGE, { type, span: SPAN })
+    for (const event of page.events) if (event.position <= upTo && matches(event.type)) yield event
+    // The log went back to a fork: the hook will notice, and begin anew.
+    if (page.upTo <= position) return
+    position = page.upTo
+  }
+}

@@ -1,0 +1,218 @@
+/**
+ * One action of one observer, as it runs: the first attempt with the event at hand, later ones from a row that holds a
+ * copy of it. A row is rendered again with the configuration in force; ids and idempotency keys stay.
+ */
+import { type Scope, scopeOf } from '../conditions/index.ts'
+import { type Delivering, type Delivery, decideOutcome, type RunContext, type Work } from '../delivery/index.ts'
+import { type EventDefinitions, fromWire, toWire, type WireEvent } from '../events/index.ts'
+import { type AnyEvent, liftEvent } from '../log/index.ts'
+import type { Database, Transaction } from '../postgres/index.ts'
+import type { Clock } from '../runtime/index.ts'
+import { type ActionRequest, type ActionResult, idempotencyKeyOf } from './action.ts'
+import type { ActionConfig, ObserverConfig } from './config/index.ts'
+import { ObserverError } from './observer-error.ts'
+import { type ActionRecord, failed, type RunRecord, succeeded, toRunRecord } from './run-record.ts'
+
+export interface ActingParts {
+  readonly database: Pick<Database, 'transaction'>
+  readonly clock: Clock
+  readonly delivering: Pick<Delivering, 'add'>
+  readonly definitions: EventDefinitions | undefined
+  readonly env: Readonly<Record<string, string>>
+  /** What becomes of a later attempt. */
+  readonly record: (record: RunRecord) => Promise<void> | undefined
+  readonly measure: (type: string, outcome: 'success' | 'failure', durationMs: number) => void
+  /** Called in the transaction that gives an action up. */
+  readonly onDead: (tx: Transaction, observer: ObserverConfig, event: AnyEvent, error: unknown) => Promise<void>
+}
+
+/** What a row of an action holds. */
+interface ActionPayload {
+  readonly event: WireEvent
+  /** The condition could not be evaluated: it is asked again before anything is done. */
+  readonly check?: boolean
+  /** Actions that start when this one is over, in order. */
+  readonly next?: readonly string[]
+}
+
+export interface RunningAction {
+  readonly config: ActionConfig
+  /** Events at or below it are not this action's. */
+  readonly start: bigint
+  readonly work: Work
+  readonly owner: string
+  readonly destination: string
+  /** One attempt; without a promise when it is done at once. */
+  act(
+    event: AnyEvent,
+    scope: Scope,
+    attempt: number,
+    context: Pick<RunContext, 'signal'>,
+  ): ActionResult | Promise<ActionResult>
+  payload(event: AnyEvent, words?: { check?: boolean; next?: readonly string[] }): ActionPayload
+}
+
+/** Actions limit themselves; this ends one that does not. */
+const LONGEST_MS = 600_000
+
+export function createRunningAction(
+  observer: ObserverConfig,
+  config: ActionConfig,
+  start: bigint,
+  parts: ActingParts,
+  sibling: (action: string) => RunningAction | undefined,
+): RunningAction {
+  const prepared = config.prepared!
+  const owner = `${observer.name}/${config.name}`
+  // Limits of an observer take the place of those of where it sends to.
+  const isLimited = observer.concurrency !== null || observer.rate !== null
+  const destination = isLimited ? limitedDestination(observer.name) : (prepared.destination ?? '')
+
+  const act: RunningAction['act'] = (event, scope, attempt, context) =>
+    prepared.run(new Request(event, scope, observer.name, config.name, attempt, context))
+
+  async function run(delivery: Delivery, context: RunContext): Promise<void> {
+    const { event: wire, check = false, next = [] } = delivery.payload as ActionPayload
+    const event = liftEvent(parts.definitions, fromWire(wire) as AnyEvent)
+    const scope = scopeOf(event, parts.env)
+    if (check && !holds(observer, scope)) return
+    const startedMs = parts.clock.monotonic()
+    let record: ActionRecord
+    try {
+      const result = await act(event, scope, delivery.attempt, context)
+      record = succeeded(config.name, result)
+    } catch (error) {
+      const outcome = decideOutcome(error, delivery.attempt, config.retry).kind
+      const tookMs = parts.clock.monotonic() - startedMs
+      parts.measure(config.type, 'failure', tookMs)
+      await parts.record(
+        toRunRecord(
+          event,
+          observer.name,
+          delivery.attempt,
+          [failed(config.name, config.type, outcome, error, tookMs)],
+          tookMs,
+        ),
+      )
+      throw error
+    }
+    parts.measure(config.type, 'success', record.duration_ms)
+    await parts.record(toRunRecord(event, observer.name, delivery.attempt, [record], record.duration_ms))
+    if (next.length === 0) return
+    await parts.database.transaction(async (tx) => {
+      await context.complete(tx)
+      await addNext(tx, event, next)
+    })
+  }
+
+  /** The next of a sequence becomes a row with the end of the one before. */
+  async function addNext(tx: Transaction, event: AnyEvent, names: readonly string[]): Promise<void> {
+    const [name, ...rest] = names
+    const following = name === undefined ? undefined : sibling(name)
+    if (!following) return
+    await parts.delivering.add(tx, [
+      {
+        kind: 'action',
+        name: following.work.name,
+        owner: following.owner,
+        destination: following.destination,
+        tenant: event.tenant ?? '',
+        payload: following.payload(event, { next: rest }),
+      },
+    ])
+  }
+
+  const work: Work = {
+    kind: 'action',
+    name: owner,
+    retry: config.retry,
+    timeoutMs: observer.timeoutMs ?? prepared.timeoutMs ?? LONGEST_MS,
+    ...(observer.timeoutMs === null && prepared.toTimeout && { toTimeout: () => prepared.toTimeout!() }),
+    discards: observer.onFailure === 'log',
+    run,
+    toEvent: ({ payload }) => fromWire((payload as ActionPayload).event),
+    toLetterError(error, attempt) {
+      const isExhausted = attempt > 1 && decideOutcome(error, 1, config.retry).kind === 'retry'
+      return isExhausted ? exhausted(owner, attempt, error) : error
+    },
+    async onDead(tx, { payload }, error) {
+      const { event: wire, next = [] } = payload as ActionPayload
+      const event = fromWire(wire) as AnyEvent
+      await parts.onDead(tx, observer, event, error)
+      await addNext(tx, event, next)
+    },
+  }
+
+  return {
+    config,
+    start,
+    work,
+    owner,
+    destination,
+    act,
+    payload: (event, { check = false, next = [] } = {}) => ({
+      event: toWire(event),
+      ...(check && { check }),
+      ...(next.length > 0 && { next }),
+    }),
+  }
+}
+
+/** What an action is asked. The signal and the key are made when it looks at them. */
+class Request implements ActionRequest {
+  readonly event: AnyEvent
+  readonly scope: Scope
+  readonly observer: string
+  readonly action: string
+  readonly attempt: number
+  readonly #context: Pick<RunContext, 'signal'>
+
+  constructor(
+    event: AnyEvent,
+    scope: Scope,
+    observer: string,
+    action: string,
+    attempt: number,
+    context: Pick<RunContext, 'signal'>,
+  ) {
+    this.event = event
+    this.scope = scope
+    this.observer = observer
+    this.action = action
+    this.attempt = attempt
+    this.#context = context
+  }
+
+  get createdAt(): Date {
+    return this.event.recordedAt
+  }
+
+  get idempotencyKey(): string {
+    return idempotencyKeyOf(this.event.id, this.observer, this.action)
+  }
+
+  get signal(): AbortSignal {
+    return this.#context.signal
+  }
+}
+
+export function limitedDestination(observer: string): string {
+  return `observer ${observer}`
+}
+
+/** Throws OB002 when it cannot be evaluated. */
+function holds({ compiled: { condition } }: ObserverConfig, scope: Scope): boolean {
+  if (condition === null) return true
+  const verdict = condition.evaluate(scope)
+  if ('error' in verdict && verdict.error) throw verdict.error
+  return verdict.holds
+}
+
+function exhausted(owner: string, attempts: number, cause: unknown): ObserverError {
+  const why = cause instanceof Error ? cause.message : String(cause)
+  return new ObserverError(
+    'OB013',
+    `"${owner}" failed ${attempts} times and is not tried again. The last time: ${why}`,
+    { cause },
+  )
+}

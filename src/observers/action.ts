@@ -1,0 +1,168 @@
+/**
+ * The port between observers and what they do. An action type turns the keys of one action into a prepared action, once,
+ * when the configuration is loaded; the executor runs that for every event that matches. Whoever writes an action type
+ * may assume that `run` is called at most once at a time per event, observer and action, that attempts of it carry the
+ * same idempotency key, and that a transient `ObserverError` leads to another attempt by the policy of the observer.
+ */
+import { hash } from 'node:crypto'
+import type { z } from 'zod'
+import type { Scope } from '../conditions/index.ts'
+import type { AnyEvent } from '../log/index.ts'
+import type { Pool } from '../postgres/index.ts'
+import type { Clock, Logger } from '../runtime/index.ts'
+import type { Http, NetworkRules } from './network/index.ts'
+import type { ObserverError, Received, SentRequest } from './observer-error.ts'
+
+export interface ActionRequest {
+  readonly event: AnyEvent
+  readonly observer: string
+  /** The action's name; with the observer it is the action's identity. */
+  readonly action: string
+  /** 1 for the first. */
+  readonly attempt: number
+  /** What `idempotencyKeyOf` makes; receivers know a repetition by it. */
+  readonly idempotencyKey: string
+  /** When the first attempt was due. */
+  readonly createdAt: Date
+  /** Ends the attempt: the process is stopping, or the observer's own timeout has passed. */
+  readonly signal: AbortSignal
+  readonly scope: Scope
+}
+
+export interface ActionResult {
+  readonly actionType: string
+  readonly success: boolean
+  readonly message: string
+  readonly durationMs: number
+  readonly request?: SentRequest
+  readonly response?: Received
+}
+
+/** What would be sent, for dry runs and explanations. Secrets are masked; what is rendered from the event is shown. */
+export interface Preview {
+  readonly actionType: string
+  readonly destination: string | null
+  readonly content: Readonly<Record<string, unknown>>
+}
+
+export interface PreparedAction {
+  /** What limits and circuits go by: action type and origin, else the provider; null for what stays in the process. */
+  readonly destination: string | null
+  /** `retry = false`: whatever happens, there is no second attempt. */
+  readonly singleAttempt: boolean
+  /** How long an attempt may take, where the action leaves that to whoever runs it; else it limits itself. */
+  readonly timeoutMs?: number
+  /** What an attempt that took longer failed with. */
+  toTimeout?(): ObserverError
+  /** Done when it returns or resolves; throws `ObserverError` otherwise. */
+  run(request: ActionRequest): ActionResult | Promise<ActionResult>
+  /** Sends nothing. Throws what `run` would throw before sending: a template that fails, an address that is refused. */
+  preview(request: Pick<ActionRequest, 'event' | 'idempotencyKey' | 'scope'>): Preview
+}
+
+export interface ActionType<Config = unknown> {
+  readonly type: string
+  /** The keys of the action, `type` and `name` excepted. Strict: unknown keys are refused. */
+  readonly schema: z.ZodType<Config>
+  /** Which default retry policy applies: other people's services get hours, our own seconds. */
+  readonly defaultRetry: 'service' | 'local'
+  /** Throws one `PrepareError` with every mistake that can be known before an event is seen. */
+  prepare(config: Config, context: ActionContext): PreparedAction
+}
+
+/** What actions may use. Made by `createActionContext`, one per loaded configuration. */
+export interface ActionContext {
+  readonly templates: TemplateCompiler
+  readonly providers: Providers
+  readonly emailTemplates: Readonly<Record<string, EmailTemplate>>
+  readonly network: NetworkRules
+  /** For addresses that observers name: private ones are refused unless `network` allows them. */
+  readonly guarded: Http
+  /** For the operator's own addresses, under `[providers]`. */
+  readonly unguarded: Http
+  readonly mailer: Mailer | null
+  readonly handlers: ReadonlyMap<string, CustomHandler>
+  readonly database: Pick<Pool, 'transaction'>
+  readonly logger: Logger
+  readonly clock: Clock
+  /** The `source` of CloudEvents. */
+  readonly source: string
+}
+
+/** A value that must not be printed. The configuration wraps `${env:NAME}` in one; plain text is taken as well. */
+export type SecretText = string | { reveal(): string }
+
+export interface Providers {
+  readonly slack?: { readonly webhookUrl: SecretText }
+  readonly smtp?: { readonly url: SecretText; readonly from: string }
+}
+
+export interface EmailTemplate {
+  readonly subject: string
+  readonly text?: string
+  readonly html?: string
+}
+
+/** The part of the template engine that actions need. The target is the field that is filled; it decides the escaping. */
+export interface TemplateCompiler {
+  /** `name` is the field, as messages call it. */
+  text(source: string, target: TextTarget, name: string): CompiledText
+  /** Every string is a template; one that is a single hole keeps the type of its value. */
+  tree(value: unknown, name: string): CompiledTree
+  /** Where the first hole of a URL begins; undefined without one. Throws when that is within scheme, host or port. */
+  firstHoleOfUrl(source: string): number | undefined
+}
+
+export type TextTarget = 'plain' | 'url' | 'header' | 'html' | 'slack'
+
+export interface CompiledText {
+  /** It renders the same for every event, whatever scope it is given. */
+  readonly isConstant: boolean
+  render(scope: Scope): string
+}
+
+export interface CompiledTree {
+  render(scope: Scope): unknown
+}
+
+export interface Mailer {
+  /** Hands one mail over. Throws `ObserverError` OB007, or the reason of the signal; the mail may go out even then. */
+  send(mail: Mail, signal: AbortSignal): Promise<{ readonly accepted: number }>
+}
+
+export interface Mail {
+  readonly from: Mailbox
+  readonly to: readonly Mailbox[]
+  readonly subject: string
+  readonly text?: string
+  readonly html?: string
+  readonly messageId: string
+}
+
+export interface Mailbox {
+  readonly name: string
+  readonly address: string
+}
+
+/** A user's own action. Throwing means another attempt; `GiveUp` and `RetryAfter` are honoured. */
+export type CustomHandler = (event: AnyEvent, context: CustomContext) => unknown
+
+export interface CustomContext {
+  /** The action's `config`, its templates rendered for this event. */
+  readonly config: unknown
+  readonly observer: string
+  readonly action: string
+  readonly attempt: number
+  readonly idempotencyKey: string
+  readonly createdAt: Date
+  readonly signal: AbortSignal
+}
+
+/** One per event, observer and action, over every attempt, restart and redrive. Letters, digits, `-` and `_` only. */
+export function idempotencyKeyOf(eventId: string, observer: string, action: string): string {
+  return hash('sha256', JSON.stringify([eventId, observer, action]), 'base64url').slice(0, 32)
+}
+
+export function reveal(secret: SecretText): string {
+  return typeof secret === 'string' ? secret : secret.reveal()
+}

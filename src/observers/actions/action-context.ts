@@ -1,0 +1,61 @@
+/** What the actions of one loaded configuration share, and its end: connections are made with the first use. */
+import type { Pool } from '../../postgres/index.ts'
+import type { Clock, Logger } from '../../runtime/index.ts'
+import {
+  type ActionContext,
+  type CustomHandler,
+  type EmailTemplate,
+  type Providers,
+  reveal,
+  type TemplateCompiler,
+} from '../action.ts'
+import { createHttp, type HttpOptions, parseRules } from '../network/index.ts'
+import { ObserverError } from '../observer-error.ts'
+import { createMailer } from './mailer.ts'
+
+export interface ActionContextOptions {
+  readonly templates: TemplateCompiler
+  readonly providers: Providers
+  readonly emailTemplates?: Readonly<Record<string, EmailTemplate>>
+  /** `[network] allow` */
+  readonly allow?: readonly string[]
+  readonly handlers: ReadonlyMap<string, CustomHandler>
+  readonly database: Pick<Pool, 'transaction'>
+  readonly logger: Logger
+  readonly clock: Clock
+  readonly source: string
+  /** Name servers, certificate authority and limits other than the usual. */
+  readonly http?: Pick<HttpOptions, 'dns' | 'ca' | 'limits'>
+}
+
+export interface ClosableActionContext extends ActionContext {
+  /** Ends connections and what is under way on them. May be called twice. */
+  close(): Promise<void>
+}
+
+export function createActionContext(options: ActionContextOptions): ClosableActionContext {
+  const { templates, providers, emailTemplates = {}, allow = [], handlers, database, logger, clock, source } = options
+  const http = options.http ?? {}
+  const network = parseRules(allow)
+  const guarded = createHttp({ ...http, rules: network, clock })
+  const unguarded = createHttp({ ...http, rules: null, clock })
+  const mailer = providers.smtp === undefined ? null : createMailer({ url: smtpUrl(providers.smtp.url), clock })
+  return {
+    ...{ templates, providers, emailTemplates, network, guarded, unguarded, mailer },
+    ...{ handlers, database, logger, clock, source },
+    async close() {
+      mailer?.close()
+      await Promise.all([guarded.close(), unguarded.close()])
+    },
+  }
+}
+
+function smtpUrl(secret: NonNullable<Providers['smtp']>['url']): string {
+  const url = reveal(secret)
+  if (URL.canParse(url) && /^smtps?:$/.test(new URL(url).protocol)) return url
+  throw new ObserverError(
+    'OB012',
+    'url of [providers.smtp] is not an address such as "smtp://user:password@mail.example.com:587". Nothing was loaded.',
+    { path: ['providers', 'smtp', 'url'] },
+  )
+}

@@ -1,0 +1,85 @@
+/** `type = "database"`: calls an SQL function of the database with the event as jsonb, in a transaction of its own. */
+import { z } from 'zod'
+import { stringifyJson, toWire } from '../../events/index.ts'
+import type { AnyEvent } from '../../log/index.ts'
+import { classify, quoteIdentifier, sqlstateOf } from '../../postgres/index.ts'
+import type { ActionContext, ActionType, PreparedAction } from '../action.ts'
+import { ObserverError } from '../observer-error.ts'
+import { rendering } from './rendering.ts'
+
+const schema = z.strictObject({
+  function: z
+    .string()
+    .regex(/^[A-Za-z_][A-Za-z0-9_]{0,62}(\.[A-Za-z_][A-Za-z0-9_]{0,62})?$/, {
+      message:
+        'must be the plain name of a function, such as notify_billing or billing.notify: no arguments, no quotes',
+    })
+    .describe('takes one jsonb; what it returns is not looked at'),
+})
+
+type DatabaseConfig = z.infer<typeof schema>
+
+export const database: ActionType<DatabaseConfig> = { type: 'database', schema, defaultRetry: 'local', prepare }
+
+const STATEMENT_TIMEOUT_MS = 30_000
+
+function prepare(config: DatabaseConfig, { database: db, clock }: ActionContext): PreparedAction {
+  const name = config.function
+  const call = `select ${name.split('.').map(quoteIdentifier).join('.')}(($1::text)::jsonb)`
+  const what = `The call of the SQL function ${name}`
+  const toArgument = (event: AnyEvent) => rendering(what, () => stringifyJson(toWire(event), LIMITS))
+
+  return {
+    destination: null,
+    singleAttempt: false,
+    async run({ event, signal }) {
+      const began = clock.monotonic()
+      const argument = toArgument(event)
+      try {
+        await db.transaction(
+          async (tx) => {
+            await tx.query(CAUSE, causeOf(event))
+            await tx.query(call, [argument])
+          },
+          { statementTimeoutMs: STATEMENT_TIMEOUT_MS, signal },
+        )
+      } catch (error) {
+        throw signal.aborted ? error : failed(what, error)
+      }
+      return { actionType: 'database', success: true, message: `called ${name}`, durationMs: clock.monotonic() - began }
+    },
+    preview: ({ event }) => {
+      return { actionType: 'database', destination: null, content: { function: name, argument: toArgument(event) } }
+    },
+  }
+}
+
+const LIMITS = { maxBytes: 64 * 1_048_576, maxDepth: 1_000, name: 'event' }
+
+/** What the function emits is known to follow from this event: `emit` reads these settings. */
+const CAUSE = `select set_config('aftercommit.correlation_id', $1, true),
+                      set_config('aftercommit.causation_id', $2, true),
+                      set_config('aftercommit.user_id', $3, true),
+                      set_config('aftercommit.tenant', $4, true)`
+
+function causeOf({ id, tenant, metadata }: AnyEvent): string[] {
+  return [metadata.correlationId ?? id, id, metadata.userId ?? '', tenant ?? '']
+}
+
+/** Postgres quotes values in its messages, so only the state is told; the rest is in `cause`. */
+function failed(what: string, error: unknown): ObserverError {
+  const state = sqlstateOf(error)
+  const transient = state === undefined || classify(error) !== 'permanent' || !HOPELESS.has(state.slice(0, 2))
+  const said = state === undefined ? 'without an answer of the database' : `with SQLSTATE ${state}`
+  const advice =
+    state === UNDEFINED_FUNCTION
+      ? 'There is no such function that takes one jsonb. Create it, then redrive the dead letter.'
+      : transient
+        ? 'It is tried again as configured.'
+        : 'It is not tried again. Correct the function, then redrive the dead letter.'
+  return new ObserverError('OB011', `${what} failed ${said}. ${advice}`, { transient, cause: error })
+}
+
+/** Wrong data, wrong names, missing features: these stay wrong. A constraint or a raised exception may pass later. */
+const HOPELESS: ReadonlySet<string> = new Set(['0A', '21', '22', '42'])
+const UNDEFINED_FUNCTION = '42883'

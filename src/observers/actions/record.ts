@@ -1,0 +1,59 @@
+/**
+ * What run records keep of a call. They are read by people and kept for days, so nothing goes in that could be used:
+ * no bodies, no values of the query, no headers but harmless ones, and of the answer a few characters made safe.
+ */
+import { isSecretName, maskSecrets } from '../../runtime/index.ts'
+import type { Answer } from '../network/index.ts'
+import type { Received } from '../observer-error.ts'
+
+const MASK = '***'
+const LONGEST_EXCERPT = 200
+
+export function maskUrl(url: URL): string {
+  const path = url.pathname
+    .split('/')
+    .map((part) => (looksLikeToken(part) ? MASK : part))
+    .join('/')
+  const query = [...url.searchParams.keys()].map((name) => `${encodeURIComponent(name)}=${MASK}`).join('&')
+  return `${url.origin}${path}${query === '' ? '' : `?${query}`}`
+}
+
+/** Capability URLs carry their secret in the path. Long mixtures of letters and digits are taken for one, UUIDs not. */
+function looksLikeToken(part: string): boolean {
+  return part.length >= 20 && /[a-z]/i.test(part) && /\d/.test(part) && !UUID.test(part)
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+const HARMLESS = new Set(['content-type', 'user-agent', 'accept', 'traceparent', 'webhook-id', 'webhook-timestamp'])
+
+export function maskHeaders(headers: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name, HARMLESS.has(name.toLowerCase()) ? value : MASK]),
+  )
+}
+
+/** For the eyes of the operator who asked for a preview: only what is a secret by origin or by name is masked. */
+export function isMaskedInPreview(name: string, isConstantSecret: boolean): boolean {
+  return isConstantSecret || isSecretName(name)
+}
+
+export function toReceived({ status, start }: Answer, secrets: readonly string[]): Received {
+  return { status, body: excerpt(start.toString('utf8'), secrets) }
+}
+
+/** Masked before it is cut, since half a secret is not recognised; escaped last, so that it can be stored and shown. */
+export function excerpt(text: string, secrets: readonly string[]): string {
+  if (text === '') return ''
+  let masked = text
+  for (const secret of secrets) if (secret.length >= 4) masked = masked.replaceAll(secret, MASK)
+  // Most answers are a word, and need none of this.
+  if (/^[a-z ]{0,20}$/i.test(masked)) return masked
+  return escapeControls([...maskSecrets(masked)].slice(0, LONGEST_EXCERPT).join(''))
+}
+
+/** Control characters, lone halves of surrogate pairs and marks that turn the direction of text become `\uXXXX`. */
+export function escapeControls(text: string): string {
+  return text.replace(UNSAFE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}
+
+const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]|\p{Surrogate}/gu

@@ -1,0 +1,51 @@
+/**
+ * Observers: rules that react to events, written in TOML or TypeScript. Start reading with config/, which turns what was
+ * written into what runs. Loads zod, CEL and an HTTP client, so it is imported on first use.
+ */
+
+export type {
+  ActionContext,
+  ActionRequest,
+  ActionResult,
+  ActionType,
+  CompiledText,
+  CompiledTree,
+  CustomContext,
+  CustomHandler,
+  PreparedAction,
+  Preview,
+  TemplateCompiler,
+} from './action.ts'
+export { createAlerts } from './alerts.ts'
+export { type BacktestOptions, type BacktestReport, runBacktest } from './backtest.ts'
+export type { BacktestAction, BacktestObserver, BacktestProblem, BacktestSample } from './backtest-tally.ts'
+export {
+  type ActionConfig,
+  type ActionOptions,
+  type ChangedSetting,
+  type CheckedConfiguration,
+  type CheckPorts,
+  type ConfigurationDiff,
+  checkConfiguration,
+  checkOnlyPorts,
+  conditionPorts,
+  diffConfigurations,
+  loadConfigurationFile,
+  type ObserverConfig,
+  type ObserverDiff,
+  type ObserverOptions,
+  type PrepareAction,
+  type RefusedConfiguration,
+  toJsonSchema,
+  toObserverConfig,
+} from './config/index.ts'
+export { createEngine, type Engine, type EngineParts, type InForce, SUBSCRIPTION } from './engine.ts'
+export { createExecutor, createRunningObserver, type EventOutcome } from './executor.ts'
+export { type EventExplanation, type ExplainedAction, type ExplainedObserver, explainEvent } from './explain.ts'
+export type { ActionState, ExplainedAttempt } from './explain-action.ts'
+export type { RuleVerdict } from './explain-rule.ts'
+export { listedEnv } from './listed-env.ts'
+export { createPreparing, type Preparing } from './preparing.ts'
+export type { ActionRecord, RunRecord } from './run-record.ts'
+export { type ActionStatus, type ObserverStatus, readObserverStatus } from './status.ts'
+export type { CustomFilter } from './templates/index.ts'

@@ -1,0 +1,119 @@
+/** One observer at one event: its reactions, and what they did. */
+import type { Scope } from '../conditions/index.ts'
+import type { Reaction, ReactionEnd } from '../delivery/index.ts'
+import type { AnyEvent } from '../log/index.ts'
+import type { Clock, Logger } from '../runtime/index.ts'
+import type { RunningAction } from './acting.ts'
+import type { ActionResult } from './action.ts'
+import type { ObserverConfig } from './config/index.ts'
+import { type ActionRecord, failed, kept, type RunRecord, succeeded, toRunRecord } from './run-record.ts'
+
+export interface ObserverRunParts {
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly tellsDetails: boolean
+  /** Undefined when it is not kept. */
+  readonly record: (record: RunRecord) => Promise<void> | undefined
+  /** Whether runs without a problem are kept as well. */
+  readonly recordsAll: boolean
+  readonly measure: (type: string, outcome: 'success' | 'failure', durationMs: number) => void
+}
+
+/** What was caught up on after this long gives way to what is new. */
+const OLD_MS = 60_000
+
+export class ObserverRun {
+  /** How the reaction before ended. */
+  lastOutcome: ReactionEnd['outcome'] = 'success'
+  readonly #parts: ObserverRunParts
+  readonly #observer: ObserverConfig
+  readonly #event: AnyEvent
+  readonly #scope: Scope
+  readonly #conditionError: unknown
+  readonly #startedMs: number
+  readonly #records: ActionRecord[] = []
+  #isProblem = false
+
+  /** `conditionError`: why it is not known whether anything should be done. */
+  constructor(
+    parts: ObserverRunParts,
+    observer: ObserverConfig,
+    event: AnyEvent,
+    scope: Scope,
+    conditionError: unknown,
+  ) {
+    this.#parts = parts
+    this.#observer = observer
+    this.#event = event
+    this.#scope = scope
+    this.#conditionError = conditionError
+    this.#startedMs = parts.clock.monotonic()
+  }
+
+  /** `next`: actions that follow this one, should it become a row. */
+  reactionOf(action: RunningAction, next: readonly string[] = []): Reaction {
+    const event = this.#event
+    let result: ActionResult | undefined
+    return {
+      work: action.work,
+      owner: action.owner,
+      destination: action.destination,
+      tenant: event.tenant ?? '',
+      key: this.#keyOf(),
+      priority: this.#parts.clock.now().getTime() - event.recordedAt.getTime() > OLD_MS ? -1 : 0,
+      run: (context) => {
+        if (this.#conditionError !== undefined) throw this.#conditionError
+        const acted = action.act(event, this.#scope, 1, context)
+        if (!(acted instanceof Promise)) {
+          result = acted
+          return undefined
+        }
+        return acted.then((done) => {
+          result = done
+        })
+      },
+      payload: () => action.payload(event, { check: this.#conditionError !== undefined, next }),
+      onEnd: (end) => this.#ended(action, end, result),
+    }
+  }
+
+  /** Undefined when nothing is kept. */
+  finish(): Promise<void> | undefined {
+    const { recordsAll, record, clock } = this.#parts
+    if (!recordsAll && !this.#isProblem) return undefined
+    return record(toRunRecord(this.#event, this.#observer.name, 1, this.#records, clock.monotonic() - this.#startedMs))
+  }
+
+  #ended({ config }: RunningAction, { outcome, error }: ReactionEnd, result: ActionResult | undefined): void {
+    const { clock, logger, measure, tellsDetails, recordsAll } = this.#parts
+    this.lastOutcome = outcome
+    if (outcome === 'success') {
+      if (result) measure(config.type, 'success', result.durationMs)
+      if (tellsDetails) logger.debug(this.#fieldsOf(config.name), 'action succeeded')
+      if (recordsAll && result) this.#records.push(succeeded(config.name, result))
+      return
+    }
+    this.#isProblem = true
+    if (outcome === 'kept') {
+      this.#records.push(kept(config.name, config.type))
+      return
+    }
+    const tookMs = clock.monotonic() - this.#startedMs
+    measure(config.type, 'failure', tookMs)
+    logger.error({ ...this.#fieldsOf(config.name), err: error }, 'action failed')
+    this.#records.push(failed(config.name, config.type, outcome, error, tookMs))
+  }
+
+  /** What order goes by; null for none. An expression without a value is an order of its own. */
+  #keyOf(): string | null {
+    const { orderBy, compiled } = this.#observer
+    if (orderBy === null) return null
+    if (compiled.orderBy === null) return this.#event.key
+    const value = compiled.orderBy.evaluate(this.#scope)
+    return typeof value === 'string' ? value : String(value ?? '')
+  }
+
+  #fieldsOf(action: string): Record<string, unknown> {
+    return { event_id: this.#event.id, event_type: this.#event.type, observer: this.#observer.name, action }
+  }
+}

@@ -1,0 +1,55 @@
+/**
+ * A statement that is sent again and again, prepared once per connection: to plan the update of a checkpoint takes
+ * longer than to run it. Only where a connection leads straight to the server. Behind a pooler the next statement may be
+ * answered by a session that has never heard of the first; there, and after any doubt, it is sent like any other.
+ */
+import { createHash } from 'node:crypto'
+import type { Client } from 'pg'
+import { lastResult, runQuery } from './driver.ts'
+import type { Parameter, QueryResult } from './queryable.ts'
+import { SQLSTATE, sqlstateOf } from './sqlstate.ts'
+
+/** Outside of a transaction only: what was refused is sent once more. */
+export async function runRepeated<Row>(
+  client: Client,
+  text: string,
+  values: readonly Parameter[],
+): Promise<QueryResult<Row>> {
+  const isDirect = direct.get(client) ?? (await findOut(client))
+  if (!isDirect) return runQuery(client, text, values)
+  try {
+    return lastResult(await client.query({ name: nameOf(text), text, values: values as Parameter[] }))
+  } catch (error) {
+    if (!DOUBTS.has(sqlstateOf(error))) throw error
+    direct.set(client, false)
+    return runQuery(client, text, values)
+  }
+}
+
+const direct = new WeakMap<Client, boolean>()
+
+/** A pooler says something of its own at the start, as it has no session to speak of yet. */
+async function findOut(client: Client): Promise<boolean> {
+  const { rows } = await runQuery<{ pid: number }>(client, 'select pg_catalog.pg_backend_pid() as pid')
+  const isDirect = rows[0]!.pid === Reflect.get(client, 'processID')
+  direct.set(client, isDirect)
+  return isDirect
+}
+
+/** The statement is gone (DISCARD ALL), was there before, or no longer means the same. Nothing was done. */
+const DOUBTS: ReadonlySet<string | undefined> = new Set([
+  SQLSTATE.invalidStatementName,
+  SQLSTATE.duplicateStatement,
+  SQLSTATE.featureNotSupported,
+])
+
+/** By its text: whoever finds a statement of this name, whoever prepared it, finds this one. */
+function nameOf(text: string): string {
+  const known = names.get(text)
+  if (known) return known
+  const name = `aftercommit_${createHash('sha256').update(text).digest('hex').slice(0, 32)}`
+  names.set(text, name)
+  return name
+}
+
+const names = new Map<string, string>()

@@ -1,0 +1,159 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, expect, it } from 'vitest'
+import { instance } from '../log/support/open-log.ts'
+import { connect, testDatabase } from '../support/database.ts'
+import { eventually } from '../support/eventually.ts'
+import { httpReceiver } from '../support/receivers.ts'
+import { build, emptyFolder, runCli, startCli } from './support.ts'
+
+beforeAll(build)
+
+const webhook = (url: string, path: string, more = '') => `
+[network]
+allow = ["127.0.0.1"]
+[observers.call]
+on = "lamp.lit"
+${more}
+actions = [{ type = "webhook", url = "${url}/${path}" }]
+`
+
+async function opened(rules: string) {
+  const { url } = await testDatabase({ migrated: true })
+  const cwd = emptyFolder()
+  const write = (text: string) => writeFileSync(join(cwd, 'aftercommit.toml'), text)
+  write(rules)
+  const ac = instance({ database: url })
+  const env = { DATABASE_URL: url }
+  return {
+    url,
+    cwd,
+    env,
+    write,
+    emit: (id: string) => ac.transaction((tx) => tx.emit('lamp.lit', { id, payload: {} })),
+    async start(...args: string[]) {
+      const running = startCli(['start', ...args], { cwd, env })
+      await running.waitForLine('Ready:')
+      return running
+    },
+  }
+}
+
+it('runs the file, reads it again on SIGHUP, keeps the old one when it has mistakes, and ends in order', async () => {
+  const receiver = await httpReceiver()
+  const { start, emit, write } = await opened(webhook(receiver.url, 'one'))
+  const running = await start()
+  expect(running.lines.join('\n')).toContain('Ready: 1 observer of aftercommit.toml')
+  await emit('a')
+  await eventually(() => receiver.calls.length === 1)
+
+  write(webhook(receiver.url, 'two', 'condtion = "true"'))
+  running.kill('SIGHUP')
+  await running.waitForLine('Did you mean "condition"?')
+  await emit('b')
+  await eventually(() => receiver.calls.length === 2)
+
+  write(`${webhook(receiver.url, 'two')}[runtime]\nmax_concurrency = 7\n`)
+  running.kill('SIGHUP')
+  await running.waitForLine('configuration reloaded')
+  await running.waitForLine('runtime.max_concurrency')
+  await emit('c')
+  await eventually(() => receiver.calls.length === 3)
+  expect(receiver.calls.map(({ path }) => path)).toEqual(['/one', '/one', '/two'])
+
+  running.kill('SIGTERM')
+  expect(await running.exited).toEqual({ code: 0, signal: null })
+})
+
+it('reads the file again by itself with --watch', async () => {
+  const receiver = await httpReceiver()
+  const { start, emit, write } = await opened(webhook(receiver.url, 'one'))
+  const running = await start('--watch')
+  write(webhook(receiver.url, 'two'))
+  await running.waitForLine('configuration reloaded')
+  await emit('a')
+  await eventually(() => receiver.calls.length === 1)
+  expect(receiver.calls[0]!.path).toBe('/two')
+})
+
+it('gives back the claim of an action that hangs past the limit, and says so with its exit code', async () => {
+  const receiver = await httpReceiver((response, _, number) => {
+    if (number === 1) response.writeHead(500).end()
+  })
+  const rules = webhook(receiver.url, 'hang', 'retry = { schedule = ["10ms"], max_attempts = 5 }')
+  const { start, emit, url } = await opened(`${rules}[runtime]\nshutdown_timeout = "200ms"\n`)
+  const running = await start()
+  await emit('a')
+  // The first attempt fails at once, the second one hangs.
+  await eventually(() => receiver.calls.length === 2)
+  running.kill('SIGTERM')
+  expect(await running.exited).toEqual({ code: 1, signal: null })
+  const sql = await connect(url)
+  const { rows } = await sql.query(
+    'select token, attempts, run_at <= clock_timestamp() as due from aftercommit.deliveries',
+  )
+  expect(rows).toEqual([{ token: null, attempts: 2, due: true }])
+})
+
+it('ends at once when it is told twice', async () => {
+  const receiver = await httpReceiver((response, _, number) => {
+    if (number === 1) response.writeHead(500).end()
+  })
+  const { start, emit } = await opened(webhook(receiver.url, 'hang', 'retry = { schedule = ["10ms"] }'))
+  const running = await start()
+  await emit('a')
+  await eventually(() => receiver.calls.length === 2)
+  running.kill('SIGTERM')
+  await running.waitForLine('stopping')
+  running.kill('SIGTERM')
+  expect(await running.exited).toEqual({ code: 130, signal: null })
+})
+
+it('refuses a file that names code of the user, unless a module brings it', async () => {
+  const rules = `[observers.mine]\non = "lamp.lit"\nactions = [{ type = "custom", handler = "ring" }]\n`
+  const { cwd, env, start, emit } = await opened(rules)
+  const refused = await runCli(['start'], { cwd, env })
+  expect(refused).toMatchObject({ code: 3, stdout: '' })
+  expect(refused.stderr).toContain('ac.observers.action("ring", …)')
+  expect(refused.stderr).toContain('--import')
+
+  writeFileSync(
+    join(cwd, 'handlers.mjs'),
+    `export default (ac) => ac.observers.action('ring', (event) => console.log('rang for ' + event.id))`,
+  )
+  const running = await start('--import', 'handlers.mjs')
+  await emit('a')
+  await running.waitForLine('rang for a')
+
+  writeFileSync(join(cwd, 'nothing.mjs'), 'export const ring = 1')
+  expect(await runCli(['start', '--import', 'nothing.mjs'], { cwd, env })).toMatchObject({ code: 2 })
+})
+
+it('does not start without a file, nor with mistakes in it', async () => {
+  const { env, cwd } = await opened('[observers.x]\non = "lamp.lit"\n')
+  expect(await runCli(['start'], { env })).toMatchObject({ code: 3, stderr: expect.stringContaining('--config') })
+  const wrong = await runCli(['start'], { cwd, env })
+  expect(wrong).toMatchObject({ code: 3, stderr: expect.stringContaining('observers.x.actions') })
+})
+
+it.each([
+  ['finishes a first attempt that is slow', 4_000, 0, []],
+  ['gives back a first attempt that hangs', 0, 1, [{ token: null, attempts: 1 }]],
+])('%s', async (_, answerMs, code, left) => {
+  const receiver = await httpReceiver((response) => {
+    if (answerMs > 0) setTimeout(() => response.end('ok'), answerMs)
+  })
+  const rules = webhook(receiver.url, 'slow')
+  const { start, emit, url } = await opened(
+    `${rules}[runtime]\nshutdown_timeout = "${answerMs > 0 ? '60s' : '200ms'}"\n`,
+  )
+  const running = await start()
+  await emit('a')
+  const sql = await connect(url)
+  // A call that takes more than a second gets a row, so that its event can be passed.
+  await eventually(async () => (await sql.query('select from aftercommit.deliveries')).rowCount === 1)
+  running.kill('SIGTERM')
+  expect(await running.exited).toEqual({ code, signal: null })
+  expect((await sql.query('select token, attempts from aftercommit.deliveries')).rows).toEqual(left)
+  expect(receiver.calls).toHaveLength(1)
+})

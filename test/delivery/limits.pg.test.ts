@@ -1,0 +1,258 @@
+/** What one kind of work, one destination, one key or one dead worker must not do to the rest. */
+import type pg from 'pg'
+import { describe, expect, test } from 'vitest'
+import { createDeadLetters } from '../../src/dead-letters/index.ts'
+import { saveLimits } from '../../src/delivery/index.ts'
+import { GiveUp } from '../../src/subscriptions/index.ts'
+import { connect } from '../support/database.ts'
+import { eventually } from '../support/eventually.ts'
+import { mails, openDelivering, work } from './support/open-delivering.ts'
+
+const NAMES = JSON.stringify([{ kind: 'effect', name: 'mail' }])
+
+/** A claim by hand, as a worker of the test's own. Answers the numbers in the payloads. */
+async function claim(sql: pg.Client, limit: number): Promise<number[]> {
+  await sql.query(
+    `insert into aftercommit.delivery_workers (worker, process, lease_until) values ('by hand', 'by hand', 'infinity')
+     on conflict do nothing`,
+  )
+  const { rows } = await sql.query(
+    `select (payload::jsonb ->> 'n')::int as n
+       from aftercommit.claim_deliveries('by hand', $1, $2, $3, true, null, 100)`,
+    [Math.floor(Math.random() * 1e9), NAMES, limit],
+  )
+  return rows.map(({ n }) => n)
+}
+
+/** Pages that one claim looks at. */
+async function pagesOfClaim(sql: pg.Client): Promise<number> {
+  await claim(sql, 1)
+  await sql.query('begin')
+  const { rows } = await sql.query(
+    `explain (analyze, buffers, format json)
+       select * from aftercommit.claim_deliveries('by hand', 1, '${NAMES}', 10, true, '{}', 100)`,
+  )
+  await sql.query('rollback')
+  const { Plan: plan } = rows[0]['QUERY PLAN'][0]
+  return plan['Shared Hit Blocks'] + plan['Shared Read Blocks']
+}
+
+test('work that goes on and on leaves the remaining places to others', async () => {
+  const { worker } = await openDelivering()
+  const one = await worker({ concurrency: 10, drainMs: 10 })
+  let done = 0
+  const hangs = new Promise(() => {})
+  one.register(work(() => hangs, { name: 'hanging' }))
+  one.register(work(() => void done++))
+  await one.add(one.database, mails(8, { name: 'hanging' }))
+  await eventually(
+    async () => (await one.database.query(`select from aftercommit.deliveries where token is not null`)).rowCount === 8,
+  )
+  await one.add(one.database, mails(300))
+  await eventually(() => done === 300)
+})
+
+test('a destination that hangs takes half of the places at most, over however many tenants', async () => {
+  const { worker } = await openDelivering()
+  const one = await worker({ concurrency: 10, drainMs: 10 })
+  let [hanging, done] = [0, 0]
+  one.register(
+    work(({ destination }) => {
+      if (destination !== 'hangs.example') return void done++
+      hanging++
+      return new Promise(() => {})
+    }),
+  )
+  const tenants = Array.from({ length: 20 }, (_, n) =>
+    mails(5, { destination: 'hangs.example', tenant: `tenant ${n}` }),
+  )
+  await one.add(one.database, tenants.flat())
+  await eventually(() => hanging === 5)
+  for (let n = 0; n < 20; n++) await one.add(one.database, mails(5, { destination: `other-${n}.example` }))
+  await eventually(() => done === 100)
+  expect(hanging).toBe(5)
+})
+
+test('due work is found behind any number of lanes that have none', async () => {
+  const { worker, sql } = await openDelivering()
+  const one = await worker()
+  const later = Array.from({ length: 1_300 }, (_, n) => mails(1, { tenant: `tenant ${n}`, delayMs: 3_600_000 }))
+  await one.add(one.database, later.flat())
+  await one.add(one.database, mails(1, { tenant: 'the last one' }))
+  const done: string[] = []
+  one.register(work(({ tenant }) => void done.push(tenant)))
+  await eventually(() => done.length > 0)
+  expect(done).toEqual(['the last one'])
+  expect((await sql.query('select from aftercommit.deliveries')).rowCount).toBe(1_300)
+})
+
+describe('a limit of a destination', () => {
+  test('is not used up by what waits for an earlier one of its key', async () => {
+    const { worker, sql } = await openDelivering()
+    const one = await worker()
+    const words = { destination: 'shop.example', key: 'a', ordered: true }
+    await one.add(one.database, mails(3, { ...words, payload: { n: 1 } }))
+    await saveLimits(one.database, [{ destination: 'shop.example', concurrency: null, rate: 0.001, burst: 2 }])
+    // The first of its key is under way, so the others of that lane cannot be claimed.
+    expect(await claim(sql, 50)).toEqual([1])
+    await one.add(one.database, mails(1, { destination: 'shop.example', tenant: 'other', payload: { n: 2 } }))
+    expect(await claim(sql, 50)).toEqual([2])
+    await one.add(one.database, mails(1, { destination: 'shop.example', tenant: 'other', payload: { n: 3 } }))
+    expect(await claim(sql, 50)).toEqual([])
+  })
+
+  test('of less than one a second still lets one pass', async () => {
+    const { worker, sql } = await openDelivering()
+    const one = await worker()
+    await saveLimits(one.database, [{ destination: 'shop.example', concurrency: null, rate: 0.01, burst: null }])
+    await one.add(one.database, mails(3, { destination: 'shop.example' }))
+    expect(await claim(sql, 50)).toEqual([1])
+    expect(await claim(sql, 50)).toEqual([])
+  })
+
+  test('of how many at a time counts what other workers do', async () => {
+    const { worker, sql } = await openDelivering()
+    const one = await worker({ drainMs: 10 })
+    let running = 0
+    one.register(
+      work(() => {
+        running++
+        return new Promise(() => {})
+      }),
+    )
+    await saveLimits(one.database, [{ destination: 'shop.example', concurrency: 3, rate: null, burst: null }])
+    await one.add(one.database, mails(2, { destination: 'shop.example' }))
+    await eventually(() => running === 2)
+    one.unregister('effect', 'mail')
+    await one.add(one.database, mails(5, { destination: 'shop.example' }))
+    expect(await claim(sql, 50)).toHaveLength(1)
+    expect(await claim(sql, 50)).toHaveLength(0)
+  })
+})
+
+test('calls that had begun before a circuit opened do not keep it open for longer', async () => {
+  const { worker, sql } = await openDelivering()
+  const one = await worker({ concurrency: 40 })
+  let calls = 0
+  one.register(
+    work(async () => {
+      calls++
+      await new Promise(setImmediate)
+      throw Object.assign(new Error('503'), { transient: true })
+    }),
+  )
+  await one.add(one.database, mails(200, { destination: 'shop.example' }))
+  const row = await eventually(async () => {
+    const { rows } = await sql.query(
+      "select *, open_until - opened_at < interval '13 seconds' as short from aftercommit.destinations",
+    )
+    const busy = (await sql.query('select from aftercommit.deliveries where token is not null')).rowCount
+    return rows[0]?.opened_at && busy === 0 ? rows[0] : undefined
+  })
+  expect(row).toMatchObject({ short: true, reopened: 0, failures: calls })
+  expect(calls).toBeLessThanOrEqual(40)
+})
+
+test('a redriven dead letter goes before what has waited for it, and is done once however often it is asked for', async () => {
+  const { worker, sql } = await openDelivering()
+  const workers = [await worker(), await worker()]
+  const done: number[] = []
+  let broken = true
+  for (const each of workers) {
+    each.register(
+      work(async ({ payload }) => {
+        const { n } = payload as { n: number }
+        if (broken && n === 1) throw new GiveUp('closed')
+        done.push(n)
+      }),
+    )
+  }
+  const [one] = workers
+  await one!.add(one!.database, mails(5, { key: 'a', ordered: true }))
+  await eventually(async () => (await sql.query('select from aftercommit.letters')).rowCount === 1)
+  broken = false
+  const letters = createDeadLetters(one!.database, async () => {})
+  const redriven = await Promise.all([1, 2, 3].map(() => letters.redrive({ kind: 'effect' }, { who: 'test' })))
+  expect(redriven.reduce((sum, count) => sum + count, 0)).toBe(1)
+  for (const each of workers) each.nudged()
+  await eventually(() => done.length === 5)
+  expect(done).toEqual([1, 2, 3, 4, 5])
+  await eventually(
+    async () => (await sql.query(`select from aftercommit.letters where status = 'resolved'`)).rowCount === 1,
+  )
+})
+
+test('a worker that is gone is forgotten once nothing is left of it', async () => {
+  const { worker, sql } = await openDelivering()
+  const one = await worker()
+  const two = await worker()
+  let done = 0
+  one.register(work(() => void done++))
+  two.register(work(() => void done++))
+  await eventually(async () => (await sql.query('select from aftercommit.delivery_workers')).rowCount === 2)
+  await two.service.stop()
+  one.nudged()
+  await eventually(async () => (await sql.query('select from aftercommit.delivery_workers')).rowCount === 1)
+})
+
+test('100,000 dead letters of other keys change nothing about what a claim looks at', async () => {
+  const { worker, sql } = await openDelivering()
+  const one = await worker()
+  await one.add(
+    one.database,
+    mails(50).map((mail, n) => ({ ...mail, key: `key ${n}`, ordered: true })),
+  )
+  const before = await pagesOfClaim(sql)
+  await sql.query(
+    `insert into aftercommit.letters (kind, owner, key, event_id, position, event, error, attempts, first_attempt_at, last_attempt_at, parks, delivery)
+     select 'effect', 'shop', 'dead ' || n, 'event ' || n, 0, '{}', '{}', 3, now(), now(), true, '{}' from generate_series(1, 100000) n`,
+  )
+  await sql.query('analyze aftercommit.letters')
+  // A few levels more of an index, for each of the ten.
+  expect(await pagesOfClaim(sql)).toBeLessThan(before + 100)
+})
+
+test('an old snapshot does not make claims look at more and more: segments are emptied all the same', async () => {
+  const { worker, sql, url } = await openDelivering()
+  const one = await worker()
+  let done = 0
+  one.register(work(() => void done++))
+  const old = await connect(url)
+  await old.query('begin isolation level repeatable read; select count(*) from pg_class')
+  const rounds = 8
+  for (let round = 1; round <= rounds; round++) {
+    await one.add(one.database, mails(1_500))
+    await eventually(() => done === round * 1_500)
+    await eventually(async () => (await sql.query('select from aftercommit.deliveries')).rowCount === 0)
+    await sql.query('select aftercommit.rotate_deliveries(1000)')
+  }
+  const { rows } = await sql.query(
+    `select sum(pg_relation_size(inhrelid::regclass))::bigint as bytes from pg_inherits where inhparent = 'aftercommit.deliveries'::regclass`,
+  )
+  // One segment of 1,500 rows is about 600 kB; all of them would be 4.8 MB.
+  expect(Number(rows[0].bytes)).toBeLessThan(2_000_000)
+  const { rows: holders } = await sql.query(
+    `select from pg_stat_activity where datname = current_database() and state = 'idle in transaction' and backend_xmin is not null`,
+  )
+  expect(holders).toHaveLength(1)
+})
+
+test('segments are only emptied where every statement has a snapshot of its own', async () => {
+  const { worker, sql } = await openDelivering()
+  const { rows } = await sql.query('select current_database() as name')
+  await sql.query(`alter database ${rows[0].name} set default_transaction_isolation = 'repeatable read'`)
+  const one = await worker()
+  let done = 0
+  one.register(work(() => void done++))
+  for (let round = 1; round <= 4; round++) {
+    await one.add(one.database, mails(1_500))
+    await eventually(() => done === round * 1_500)
+  }
+  await eventually(async () => {
+    await one.add(one.database, mails(1))
+    return Number((await sql.query('select segment from aftercommit.delivery_state')).rows[0].segment) > 1
+  })
+  await sql.query('begin isolation level repeatable read')
+  await expect(sql.query('select aftercommit.rotate_deliveries(1)')).rejects.toThrow('READ COMMITTED')
+  await sql.query('rollback')
+})

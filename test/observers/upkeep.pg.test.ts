@@ -1,0 +1,69 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { emptyFolder } from '../cli/support.ts'
+import { openSubscriptions } from '../subscriptions/support/open-subscriptions.ts'
+import { eventually } from '../support/eventually.ts'
+import { httpReceiver } from '../support/receivers.ts'
+
+const log = { on: 'lamp.lit', actions: [{ type: 'log' }] }
+const backlogIn = (text: string) => Number(/^aftercommit_backlog (\d+)$/m.exec(text)?.[1])
+
+test('a backlog above its threshold is a gauge and one alert, and nothing of it is lost', async () => {
+  const receiver = await httpReceiver()
+  const file = join(emptyFolder(), 'aftercommit.toml')
+  writeFileSync(
+    file,
+    `[runtime]
+     backlog_alert_threshold = 3
+     [failure_alerts]
+     slack = "#ops"
+     [providers.slack]
+     webhook_url = "${receiver.url}/hook"
+     [observers.all]
+     on = "lamp.lit"
+     actions = [{ type = "log" }]`,
+  )
+  const { ac, another, emitMany } = await openSubscriptions()
+  await ac.observers.loadFile(file)
+  await ac.start()
+  await eventually(async () => (await ac.subscriptions.list()).some(({ id, owner }) => id === 'observers' && owner))
+  await ac.subscriptions.get('observers').pause()
+  await emitMany(5)
+  const late = another()
+  await late.observers.loadFile(file)
+  await late.start()
+  await eventually(() => receiver.calls.length === 1)
+  expect(receiver.calls[0]!.body).toContain('5 events wait for observers, more than 3')
+  expect(backlogIn(await late.metrics())).toBe(5)
+  expect(late.health()).toMatchObject({ live: true })
+
+  await ac.subscriptions.get('observers').resume()
+  await eventually(async () => backlogIn(await ac.metrics()) === 0)
+  const status = await eventually(async () => {
+    const [all] = await ac.observers.status()
+    return all!.runs.success === 5 && all
+  })
+  expect(status).toMatchObject({ name: 'all', source: 'file', isInForce: true })
+  expect(receiver.calls).toHaveLength(1)
+})
+
+test('days of run records that are over are dropped, and days to come are there', async () => {
+  const { ac, sql } = await openSubscriptions()
+  await sql.query(`create table aftercommit.runs_20200101 partition of aftercommit.runs
+                     for values from ('2020-01-01 00:00:00+00') to ('2020-01-02 00:00:00+00')`)
+  const { rows: made } = await sql.query(
+    `select 'runs_' || to_char(now() at time zone 'UTC' + interval '3 days', 'YYYYMMDD') as name`,
+  )
+  await sql.query(`drop table aftercommit.${made[0].name}`)
+  await ac.observers.add({ name: 'all', ...log })
+  await ac.start()
+  const days = async () => {
+    const { rows } = await sql.query(
+      `select inhrelid::regclass::text as day from pg_inherits where inhparent = 'aftercommit.runs'::regclass`,
+    )
+    return rows.map(({ day }) => day)
+  }
+  await eventually(async () => !(await days()).includes('aftercommit.runs_20200101'))
+  await eventually(async () => (await days()).includes(`aftercommit.${made[0].name}`))
+})
