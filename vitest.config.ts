@@ -51,7 +51,8 @@ export default defineConfig({
           globalSetup: ['test/support/global-setup.ts'],
           testTimeout: 180_000,
           hookTimeout: 120_000,
-          fileParallelism: false,
+          // They mostly wait: for a killed process, a restarted server, a lease. Each has a database of its own.
+          maxWorkers: 2,
         },
       },
     ],
