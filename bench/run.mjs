@@ -35,6 +35,7 @@ const names = [
   'backlog',
   'memory',
   'condition',
+  'template',
   'deliver',
   'bloat',
   'hanging',

@@ -39,7 +39,7 @@ export function run({ rounds }) {
   }
 }
 
-/** One for a type of its own each, and a hundred of them about types that events have; the last is about all of those. */
+/** Each is about a type of its own, of which events have the first hundred; the last is about all of them. */
 function observers(count) {
   const own = Array.from({ length: count - 1 }, (_, n) => ({ on: [`order.type_${n}`], entity: null }))
   return [...own, { on: ['order.*'], entity: 'order' }]

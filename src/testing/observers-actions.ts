@@ -1,4 +1,4 @@
-/** What observers do, in tests: nothing is sent; what was asked for is written down, and fails when the test wants it to. */
+/** What observers do, in tests: nothing is sent, what was asked for is written down, and it fails when told to. */
 import { AftercommitError } from '../errors.ts'
 import type { AnyEvent } from '../log/index.ts'
 import type { ActionRequest, PreparedAction, Preview } from '../observers/index.ts'

@@ -21,7 +21,7 @@ export const conditionPorts: Required<Pick<CheckPorts, 'compileCondition' | 'com
 }
 
 /** Where the schemas of all events that an observer sees are known, a field that none of them has is a mistake. */
-export function toCompileOptions({ env, events }: ExpressionOptions) {
+function toCompileOptions({ env, events }: ExpressionOptions) {
   const fields = events && mergeFields(events.map(fieldsOf))
   return { env, ...(fields && { fields }) }
 }
