@@ -290,7 +290,7 @@ begin
     -- A bucket that cannot hold one would never give one.
     v_burst := greatest(coalesce(d.burst, d.rate), 1);
     v_tokens := least(v_burst, coalesce(d.tokens, v_burst)
-      + d.rate * extract(epoch from clock_timestamp() - coalesce(d.refilled_at, clock_timestamp())));
+      + d.rate * greatest(extract(epoch from clock_timestamp() - d.refilled_at), 0));
     v_granted := least(v_granted, floor(v_tokens)::integer);
   end if;
   if v_granted <= 0 then return 0; end if;
@@ -369,7 +369,11 @@ begin
       join :schema.delivery_lanes l on l.lane = b
       join jsonb_to_recordset(p_names) as n(kind text, name text) on n.kind = l.kind and n.name = l.name
       left join :schema.delivery_pauses p on p.kind = l.kind and p.name = l.name
+      left join :schema.destinations t on t.destination = l.destination
      where p.kind is null
+       -- A destination that takes nothing now would use up the turns of others, with all its tenants.
+       and not coalesce(t.paused or t.resting_until > v_now or t.open_until > v_now, false)
+       and (l.destination = '' or t.concurrency is not null or coalesce((p_running ->> l.destination)::integer, 0) < p_most)
        and exists (select from :schema.deliveries d
                     where d.lane = l.lane and d.run_at <= v_now and d.token is null)
      group by l.priority
