@@ -3,7 +3,6 @@
 -- older: keep
 
 create sequence :schema.delivery_ids as bigint;
-create sequence :schema.claim_tokens as bigint;
 
 -- What work is grouped by: whoever claims takes from lanes in turn, so that neither a destination nor a tenant with
 -- much to do keeps the others waiting. A lane is a number because it leads the index of every row.
@@ -151,7 +150,7 @@ $aftercommit$;
 -- Adds work in the caller's transaction; what is unique and there already is left alone. Returns what was added. With a
 -- worker, it comes as already claimed by it: an attempt that began before there was a row.
 -- Holding the lock that an append holds makes arming readers wait for this transaction too, so no wake-up is lost.
-create function :schema.add_deliveries(p_rows jsonb) returns table (segment smallint, id bigint, token bigint)
+create function :schema.add_deliveries(p_rows jsonb) returns table (segment smallint, id bigint)
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $aftercommit$
 #variable_conflict use_column
 begin
@@ -164,12 +163,13 @@ begin
          coalesce(r.run_at, clock_timestamp() + make_interval(secs => coalesce(r.delay_ms, 0) / 1000.0)), coalesce(r.attempts, 0),
          case when r.attempts > 0 then clock_timestamp() - make_interval(secs => coalesce(r.since_first_ms, 0) / 1000.0) end,
          case when r.attempts > 0 then clock_timestamp() end, r.error,
-         case when r.worker is not null then nextval(:claim_tokens_literal::regclass) end, r.worker
+         r.token, r.worker
     from jsonb_to_recordset(p_rows) as r(lane integer, owner text, key text, ordered boolean, unique_key text, payload jsonb,
-         run_at timestamptz, delay_ms double precision, attempts integer, since_first_ms double precision, error jsonb, worker text),
+         run_at timestamptz, delay_ms double precision, attempts integer, since_first_ms double precision, error jsonb, token bigint,
+         worker text),
          :schema.delivery_state s
   on conflict do nothing
-  returning segment, id, token;
+  returning segment, id;
 end
 $aftercommit$;
 

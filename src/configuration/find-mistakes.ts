@@ -57,7 +57,7 @@ interface Expected {
   readonly message: string
 }
 
-export function unknownKey(parent: Path, key: string, known: readonly string[]): Found {
+function unknownKey(parent: Path, key: string, known: readonly string[]): Found {
   const near = closest(key, known)
   const hint =
     near !== undefined ? ` Did you mean "${near}"?` : known.length > 0 ? ` Known here: ${known.join(', ')}.` : ''

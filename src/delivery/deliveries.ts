@@ -151,6 +151,7 @@ export function createDelivering(options: DeliveryOptions): Delivering {
         mostPerDestination: mostPerDestination(options.concurrency),
         hold: (run) => worker.hold(run),
         onSpilled: () => worker.wake(),
+        onDoubt: (token) => worker.doubt(token),
       }),
     wake: () => worker.wake(),
     nudged: () => lease.nudge(),

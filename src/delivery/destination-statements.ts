@@ -2,7 +2,7 @@
 import type { Queryable } from '../postgres/index.ts'
 
 /** So many failures in a row open the circuit. */
-export const CIRCUIT_THRESHOLD = 5
+const CIRCUIT_THRESHOLD = 5
 
 export interface DestinationLimits {
   readonly destination: string

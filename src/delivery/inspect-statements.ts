@@ -8,9 +8,7 @@ import type { DeliveryKind } from './delivery.ts'
  * running: a live worker has it. paused: its name or its destination is. retrying: begun before, and to be tried again.
  * scheduled: due later. waiting: due now.
  */
-export const DELIVERY_STATES = ['waiting', 'running', 'scheduled', 'retrying', 'paused'] as const
-
-export type DeliveryState = (typeof DELIVERY_STATES)[number]
+export type DeliveryState = 'waiting' | 'running' | 'scheduled' | 'retrying' | 'paused'
 
 /** One thing to do, as people see it. */
 export interface DeliveryRecord {

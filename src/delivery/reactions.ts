@@ -23,6 +23,7 @@ import { Run, timedOut } from './run.ts'
 import { createSlots } from './slots.ts'
 import { createSpiller } from './spiller.ts'
 import type { AddedRow } from './statements.ts'
+import { newToken } from './token.ts'
 
 /** One thing that an event asks for. */
 export interface Reaction {
@@ -61,6 +62,8 @@ export interface ReactionParts {
   readonly hold: (run: Run) => () => void
   /** A row was made that may be due. */
   readonly onSpilled: () => void
+  /** A row may have been made with this token, and nobody works on it. */
+  readonly onDoubt: (token: bigint) => void
 }
 
 export interface Reactions {
@@ -257,7 +260,6 @@ export function createReactions(parts: ReactionParts): Reactions {
         attempts: outcome.counts ? 1 : 0,
         sinceFirstMs: call.sinceMs(clock),
         error: toStoredError(outcomes, error),
-        worker: null,
       },
     })
     reaction.onEnd?.({ outcome: 'retry', error })
@@ -271,16 +273,18 @@ export function createReactions(parts: ReactionParts): Reactions {
 
   /** A row for a call that is under way, as if this worker had claimed it. */
   async function claimed(reaction: Reaction, call: HotCall): Promise<Run> {
-    const worker = lease.worker
-    const { row, added, lane } = await add(reaction, {
-      delayMs: 0,
-      tried: { attempts: 1, sinceFirstMs: call.sinceMs(clock), error: null, worker: worker ?? 'gone' },
+    const claim = { token: newToken(), worker: lease.worker ?? 'gone' }
+    const tried = { attempts: 1, sinceFirstMs: call.sinceMs(clock), error: null, claim }
+    const { row, added, lane } = await add(reaction, { delayMs: 0, tried }).catch((error) => {
+      // Whether there is a row now is not known; its event is handled again.
+      parts.onDoubt(claim.token)
+      throw error
     })
     const run = new Run(
       {
         segment: added.segment,
         id: added.id,
-        token: added.token!,
+        token: claim.token,
         lane: row.lane,
         owner: row.owner,
         key: row.key,
@@ -316,7 +320,7 @@ export function createReactions(parts: ReactionParts): Reactions {
     }
     if (key !== null) held.hold(work.name, key)
     const added = await spill(row)
-    if (words.tried?.worker === undefined || words.tried.worker === null) parts.onSpilled()
+    if (words.tried?.claim === undefined) parts.onSpilled()
     return { row, added, lane: { lane: number, ...lane } }
   }
 

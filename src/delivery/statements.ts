@@ -33,27 +33,21 @@ export interface AddedRow {
   readonly runAt: Date | null
   readonly delayMs: number
   /** What was tried already, before there was a row; `worker`: it is still at it, and has claimed it. */
-  readonly tried?: { attempts: number; sinceFirstMs: number; error: unknown; worker: string | null }
+  readonly tried?: { attempts: number; sinceFirstMs: number; error: unknown; claim?: { token: bigint; worker: string } }
 }
 
 export interface Added {
   readonly segment: number
   readonly id: bigint
-  /** Of what was added as claimed. */
-  readonly token: bigint | null
 }
 
 /** Answers what was added. */
 export async function addDeliveries(db: Queryable, added: readonly AddedRow[]): Promise<Added[]> {
-  const { rows } = await db.query<{ segment: number; id: string; token: string | null }>(
-    `select segment, id::text as id, token::text as token from ${db.schema}.add_deliveries(($1::text)::jsonb)`,
+  const { rows } = await db.query<{ segment: number; id: string }>(
+    `select segment, id::text as id from ${db.schema}.add_deliveries(($1::text)::jsonb)`,
     [`[${added.map(toJson).join(',')}]`],
   )
-  return rows.map(({ segment, id, token }) => ({
-    segment: Number(segment),
-    id: BigInt(id),
-    token: token === null ? null : BigInt(token),
-  }))
+  return rows.map(({ segment, id }) => ({ segment: Number(segment), id: BigInt(id) }))
 }
 
 /** What is not said is null: a row of few words is read faster. */
@@ -69,7 +63,8 @@ function toJson({ payload, tried, runAt, ...row }: AddedRow): string {
     attempts: tried?.attempts,
     since_first_ms: tried?.sinceFirstMs,
     error: tried?.error,
-    worker: tried?.worker ?? undefined,
+    token: tried?.claim?.token.toString(),
+    worker: tried?.claim?.worker,
   })
   return `${fields.slice(0, -1)},"payload":${payload}}`
 }

@@ -10,7 +10,6 @@
  *
  * Only names that are registered here are claimed; the rest is for others.
  */
-import { randomBytes } from 'node:crypto'
 import { AftercommitError } from '../errors.ts'
 import type { Database } from '../postgres/index.ts'
 import {
@@ -44,6 +43,7 @@ import {
   rotateSegments,
   selectHeld,
 } from './statements.ts'
+import { newToken } from './token.ts'
 import type { Trouble } from './trouble.ts'
 
 export interface WorkerOptions {
@@ -165,6 +165,12 @@ export class Worker implements Service {
     void this.#giveBack(left.map(({ claim }) => claim))
   }
 
+  /** A claim of ours that nobody works on, if there is one. */
+  doubt(token: bigint): void {
+    this.#doubts.add(token)
+    this.#loop.wake()
+  }
+
   /** The lease is gone, and with it every claim. */
   lose(): void {
     const reason = new AftercommitError(
@@ -267,7 +273,7 @@ export class Worker implements Service {
 
   /** How many were claimed. */
   async #claim(worker: string, limit: number): Promise<number> {
-    const token = randomBytes(8).readBigUInt64BE() >> 1n
+    const token = newToken()
     const rows = await this.#ask(worker, token, limit).catch((error) => {
       this.#doubts.add(token)
       throw error

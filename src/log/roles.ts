@@ -64,7 +64,7 @@ const WRITE_TABLES = [
 ]
 /** One row that is there for good. */
 const UPDATE_TABLES = ['delivery_state']
-const SEQUENCES = ['delivery_ids', 'claim_tokens']
+const SEQUENCES = ['delivery_ids']
 
 export async function grantEmit(db: Queryable, role: string): Promise<void> {
   const name = quoteIdentifier(role)

@@ -3,8 +3,8 @@
  * checksum proves later that nobody edited it after it was applied somewhere.
  *
  * In the text `:schema` stands for the quoted schema, `:schema_literal` for its name as a string, `:channel` and
- * `:channel_literal` for the bell's channel likewise, `:positions_literal`, `:delivery_ids_literal` and
- * `:claim_tokens_literal` for the names of sequences. Header comments carry the decisions: `-- older: refuse` stops
+ * `:channel_literal` for the bell's channel likewise, `:positions_literal` and
+ * `:delivery_ids_literal` for the names of sequences. Header comments carry the decisions: `-- older: refuse` stops
  * processes that do not know the migration, a first line `-- concurrent` runs its statements outside a transaction.
  */
 import { createHash } from 'node:crypto'
@@ -49,11 +49,10 @@ export function renderMigration({ sql }: Migration, schema: SchemaName): string 
     channel_literal: quoteLiteral(schema.channel),
     positions_literal: quoteLiteral(`${schema.quoted}.positions`),
     delivery_ids_literal: quoteLiteral(`${schema.quoted}.delivery_ids`),
-    claim_tokens_literal: quoteLiteral(`${schema.quoted}.claim_tokens`),
   }
   // Not after a colon or a letter: `x::schema` is a cast. The function form keeps `$` in names literal.
   return sql.replace(
-    /(?<![:\w]):(schema|channel|schema_literal|channel_literal|positions_literal|delivery_ids_literal|claim_tokens_literal)\b/g,
+    /(?<![:\w]):(schema|channel|schema_literal|channel_literal|positions_literal|delivery_ids_literal)\b/g,
     (_, token: string) => values[token]!,
   )
 }

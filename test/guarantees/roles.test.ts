@@ -103,7 +103,7 @@ describe.each(SERVERS)('rights on Postgres $major', ({ major }) => {
     for (const table of DELIVERY_TABLES) await expectRefused(running, `truncate aftercommit.${table}`)
     await expectRefused(running, `insert into aftercommit.delivery_lanes (kind, name) values ('effect', 'mine')`)
     await expectRefused(running, 'delete from aftercommit.delivery_state')
-    await expectRefused(running, `select setval('aftercommit.claim_tokens', 1)`)
+    await expectRefused(running, `select setval('aftercommit.delivery_ids', 1)`)
   })
 
   it('to run are enough for observers, from their first version to a dead letter and its alert', async () => {

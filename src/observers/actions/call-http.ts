@@ -40,7 +40,7 @@ function answeredBadly({ status, retryAfter }: Answer, response: Received, optio
   })
 }
 
-export function isTransientStatus(status: number): boolean {
+function isTransientStatus(status: number): boolean {
   return status === 408 || status === 425 || status === 429 || status >= 500
 }
 

@@ -7,5 +7,4 @@
  */
 export { type ActionContextOptions, type ClosableActionContext, createActionContext } from './action-context.ts'
 export { type ActionTypes, createActionTypes, findActionType } from './action-types.ts'
-export { PrepareError } from './mistakes.ts'
 export { createTemplateCompiler, type TemplateCompilerOptions } from './template-compiler.ts'

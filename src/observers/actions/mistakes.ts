@@ -5,7 +5,7 @@ import { ObserverError } from '../observer-error.ts'
 type Path = readonly (string | number)[]
 
 /** Every mistake found while an action was prepared; the first one speaks for all where only one can be told. */
-export class PrepareError extends ObserverError {
+class PrepareError extends ObserverError {
   readonly mistakes: readonly ObserverError[]
 
   constructor(mistakes: readonly [ObserverError, ...ObserverError[]]) {

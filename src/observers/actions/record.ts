@@ -42,7 +42,7 @@ export function toReceived({ status, start }: Answer, secrets: readonly string[]
 }
 
 /** Masked before it is cut, since half a secret is not recognised; escaped last, so that it can be stored and shown. */
-export function excerpt(text: string, secrets: readonly string[]): string {
+function excerpt(text: string, secrets: readonly string[]): string {
   if (text === '') return ''
   let masked = text
   for (const secret of secrets) if (secret.length >= 4) masked = masked.replaceAll(secret, MASK)

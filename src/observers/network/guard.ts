@@ -75,7 +75,7 @@ export function judgeAddress(address: string, host: string, rules: NetworkRules)
   return `it leads to ${DESCRIPTIONS[kind] ?? 'an address that is not on the public internet'}`
 }
 
-export function hostOf(url: URL): string {
+function hostOf(url: URL): string {
   return url.hostname.startsWith('[') ? url.hostname.slice(1, -1) : url.hostname
 }
 

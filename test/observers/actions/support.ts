@@ -14,7 +14,7 @@ import { ObserverError } from '../../../src/observers/observer-error.ts'
 import { silentLogger, systemClock } from '../../../src/runtime/index.ts'
 import { type TestEventInput, testEvent } from '../../../src/testing/test-event.ts'
 
-export function contextFor(options: Partial<ActionContextOptions> = {}): ClosableActionContext {
+function contextFor(options: Partial<ActionContextOptions> = {}): ClosableActionContext {
   const context = createActionContext({
     templates: createTemplateCompiler(),
     providers: {},
