@@ -219,17 +219,17 @@ language sql volatile set search_path = pg_catalog, pg_temp set enable_seqscan =
      where b.lane is not null and b.n < p_most),
   put_off(lane, n) as (
     (select d.lane, 1 from begin_at b, lateral (
-       select lane from :schema.deliveries_0 where lane > b.lane order by lane limit 1) d)
+       select lane from :schema.deliveries where segment = 0 and lane > b.lane order by lane limit 1) d)
     union all
-    select (select d.lane from :schema.deliveries_0 d where d.lane > b.lane order by d.lane limit 1), b.n + 1
+    select (select d.lane from :schema.deliveries d where d.segment = 0 and d.lane > b.lane order by d.lane limit 1), b.n + 1
       from put_off b
      where b.lane is not null and b.n < 100)
   select distinct found.lane
     from (select lane from later union all select lane from earlier union all select lane from put_off
           union all
           select oldest.lane
-            from (select d.lane from :schema.deliveries_0 d, (select clock_timestamp() as now offset 0) c
-                   where d.run_at <= c.now and d.token is null order by d.run_at limit 300) oldest) found
+            from (select d.lane from :schema.deliveries d, (select clock_timestamp() as now offset 0) c
+                   where d.segment = 0 and d.run_at <= c.now and d.token is null order by d.run_at limit 300) oldest) found
    where found.lane is not null
    limit p_most
 $aftercommit$;
@@ -454,7 +454,7 @@ begin
    where p.kind is null;
   -- Whoever's it is: at worst one look for nothing.
   v_next := least(v_next, (
-    select d.run_at from :schema.deliveries_0 d where d.run_at > v_now and d.token is null order by d.run_at limit 1));
+    select d.run_at from :schema.deliveries d where d.segment = 0 and d.run_at > v_now and d.token is null order by d.run_at limit 1));
   return greatest(extract(epoch from v_next - v_now) * 1000, 0);
 end
 $aftercommit$;

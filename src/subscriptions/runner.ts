@@ -36,6 +36,8 @@ const FIRST_SPAN = 10_000n
 const LONGEST_SPAN = 10_000_000n
 /** After so many events that were done with at once, others in this process get a turn: a stop, or a checkpoint. */
 const TURN = 10
+/** A process that stood still for longer hears first what happened meanwhile: its session may be gone. */
+const STOOD_STILL_MS = 500
 
 export class Runner implements RunState {
   readonly definition: Definition
@@ -56,6 +58,8 @@ export class Runner implements RunState {
   readonly #stopping = new AbortController()
   readonly #epoch: number
   #running = 0
+  /** When the last event was begun. */
+  #begunMs = 0
   #writes: Promise<unknown> = Promise.resolve()
   #end: RunEnd | undefined
   #page: { events: readonly AnyEvent[]; next: number; upTo: bigint } = { events: [], next: 0, upTo: 0n }
@@ -248,6 +252,10 @@ export class Runner implements RunState {
         this.parts.mayRun() &&
         !this.#mustWait()
       ) {
+        if (this.#stoodStill()) {
+          await new Promise(setImmediate)
+          continue
+        }
         const event = page.events[page.next++]!
         if (!this.#concerns(event)) {
           this.progress.pass(event.position)
@@ -261,6 +269,13 @@ export class Runner implements RunState {
     if (page.next < page.events.length || this.#stopping.signal.aborted) return
     this.progress.pass(page.upTo)
     this.writer.passed()
+  }
+
+  #stoodStill(): boolean {
+    const now = this.parts.clock.monotonic()
+    const sinceMs = now - this.#begunMs
+    this.#begunMs = now
+    return sinceMs > STOOD_STILL_MS
   }
 
   #concerns(event: AnyEvent): boolean {
