@@ -241,12 +241,15 @@ export function createObservers(parts: ObserversParts): ObserversPart {
     begin: () =>
       inTurn(async () => {
         if (started) return
-        started = true
         if (current) await apply(current)
+        // Only now: a start that failed is made again as a whole.
+        started = true
       }),
     async stop() {
       watch?.stop()
       await changes
+      // A reload that was under way has begun another one.
+      watch?.stop()
       await engine?.stop()
     },
     inForce: () => current,

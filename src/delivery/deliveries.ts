@@ -6,9 +6,9 @@ import type { NewDelivery, Work } from './delivery.ts'
 import { createLanes } from './lanes.ts'
 import { Lease } from './lease.ts'
 import { createReactions, type Reactions } from './reactions.ts'
-import { type AddedRow, addDeliveries, placeMarkedLetters } from './statements.ts'
+import { type AddedRow, addDeliveries, type ClaimedRow, placeMarkedLetters } from './statements.ts'
 import { createTrouble } from './trouble.ts'
-import { mostPerDestination, Worker } from './worker.ts'
+import { mostPerDestination, type Reservation, Worker } from './worker.ts'
 
 export interface DeliveryOptions {
   readonly database: Database
@@ -33,12 +33,20 @@ export interface Delivering {
   unregister(kind: string, name: string): void
   /** Does what events ask for right away, and makes rows of what cannot end now. */
   reactions(): Reactions
+  /** For rows that somebody writes as claimed by this process, to begin them without a claim; see Worker.reserve. */
+  readonly claiming: Claiming
   /** New work may be there: the bell rang, the log moved, or somebody here added it. */
   wake(): void
   /** Somebody changed something that workers must know. */
   nudged(): void
   /** Nothing is due here and nothing under way. */
   readonly quiet: boolean
+}
+
+export interface Claiming {
+  reserve(kind: string, names: readonly string[]): Reservation | undefined
+  begin(worker: string, rows: readonly ClaimedRow[]): Promise<void>
+  doubt(token: bigint): void
 }
 
 export function createDelivering(options: DeliveryOptions): Delivering {
@@ -153,6 +161,11 @@ export function createDelivering(options: DeliveryOptions): Delivering {
         onSpilled: () => worker.wake(),
         onDoubt: (token) => worker.doubt(token),
       }),
+    claiming: {
+      reserve: (kind, names) => worker.reserve(kind, names),
+      begin: (name, rows) => worker.begin(name, rows),
+      doubt: (token) => worker.doubt(token),
+    },
     wake: () => worker.wake(),
     nudged: () => lease.nudge(),
     get quiet() {

@@ -40,6 +40,8 @@ export interface Delivery {
   readonly destination: string
   readonly tenant: string
   readonly payload: unknown
+  /** Made again from a dead letter: what followed its death has happened. */
+  readonly redriven?: boolean
   /** Counts from 1. */
   readonly attempt: number
   readonly createdAt: Date
@@ -50,6 +52,10 @@ export interface RunContext {
   readonly signal: AbortSignal
   /** Completes it in a transaction of the work's own: what the work writes and the end of the delivery are one. */
   complete(tx: Transaction): Promise<void>
+  /** For who deletes its row by a statement of his own: where it is, and by which token. Undefined where there is no row. */
+  readonly claim?: { readonly segment: number; readonly id: bigint; readonly token: bigint } | undefined
+  /** Its row was deleted so, and that is committed. */
+  settled?(): void
 }
 
 /** What this process can do: one name of one kind. */

@@ -7,8 +7,8 @@ import type { Clock } from '../runtime/index.ts'
 
 export interface HeldKeys {
   has(name: string, key: string): boolean
-  /** A row of this key was made here. */
-  hold(name: string, key: string): void
+  /** A row of this key is being written here; call what it returns when it is, or is not. */
+  hold(name: string, key: string): () => void
   /** Looks again. Before the first event, and after another process has read. */
   load(): Promise<void>
   /** Looks again if the last look is old and something is held. */
@@ -21,6 +21,8 @@ export function createHeldKeys(db: Queryable, clock: Clock): HeldKeys {
   let held = new Set<string>()
   /** Since the look that is under way began. */
   let added = new Set<string>()
+  /** Rows that a look cannot see yet, and how many. */
+  const writing = new Map<string, number>()
   let looking: Promise<void> | undefined
   let lookedAt = Number.NEGATIVE_INFINITY
 
@@ -28,7 +30,7 @@ export function createHeldKeys(db: Queryable, clock: Clock): HeldKeys {
     added = new Set()
     try {
       const found = await selectHeldKeys(db)
-      held = new Set([...found, ...added])
+      held = new Set([...found, ...added, ...writing.keys()])
       lookedAt = clock.monotonic()
     } finally {
       looking = undefined
@@ -38,8 +40,16 @@ export function createHeldKeys(db: Queryable, clock: Clock): HeldKeys {
   return {
     has: (name, key) => held.has(toText(name, key)),
     hold(name, key) {
-      held.add(toText(name, key))
-      added.add(toText(name, key))
+      const text = toText(name, key)
+      held.add(text)
+      writing.set(text, (writing.get(text) ?? 0) + 1)
+      return () => {
+        // A look that is under way began before the row was there.
+        added.add(text)
+        const left = writing.get(text)! - 1
+        if (left === 0) writing.delete(text)
+        else writing.set(text, left)
+      }
     },
     load() {
       looking ??= look()

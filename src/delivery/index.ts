@@ -7,7 +7,7 @@
  * Start with delivery.ts (the words), deliveries.ts (the stage), worker.ts (the loop) and migrations/0005_delivery.sql
  * (claims, limits, segments); operate.ts is what people do with it.
  */
-export { createDelivering, type Delivering, type DeliveryOptions } from './deliveries.ts'
+export { type Claiming, createDelivering, type Delivering, type DeliveryOptions } from './deliveries.ts'
 export type { Delivery, DeliveryKind, NewDelivery, RunContext, Work } from './delivery.ts'
 export { type DestinationLimits, saveLimits } from './destination-statements.ts'
 export { decideOutcome } from './failure.ts'

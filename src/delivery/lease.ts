@@ -70,6 +70,8 @@ export class Lease implements Service {
   #paused = new Set<string>()
   #names = '[]'
   #namesWritten = ''
+  #isInformed = false
+  readonly #curious = new Set<() => void>()
 
   constructor(options: LeaseOptions) {
     this.#options = options
@@ -95,6 +97,16 @@ export class Lease implements Service {
     return clock.monotonic() - this.#renewedAt < SAFE_MS ? this.#worker : undefined
   }
 
+  /** It knows what is paused and limited, and others wait for its word before they rely on a change. */
+  get isInformed(): boolean {
+    return this.#isInformed
+  }
+
+  /** Resolves with the first news, or when this ends without any. */
+  untilInformed(): Promise<void> {
+    return this.#isInformed ? Promise.resolve() : new Promise((resolve) => this.#curious.add(resolve))
+  }
+
   isPaused(kind: string, name: string, destination: string): boolean {
     if (this.#paused.size === 0) return false
     return this.#paused.has(JSON.stringify([kind, name])) || this.#paused.has(JSON.stringify([destination]))
@@ -114,6 +126,8 @@ export class Lease implements Service {
     await this.#loop.stop()
     const worker = this.#worker
     this.#worker = undefined
+    this.#isInformed = false
+    this.#tellCurious()
     // A goodbye, not a duty: the lease runs out by itself.
     if (worker) await dismissWorker(this.#options.database.control, worker).catch(() => {})
   }
@@ -140,8 +154,15 @@ export class Lease implements Service {
       await this.#expireGone(news.lockless)
       if (news.expired) await forgetWorkers(database.control)
       this.#options.onNews(news)
+      this.#isInformed = true
+      this.#tellCurious()
       await context.wait(news.others > 0 || !this.#options.willHear() ? WATCH_MS : RENEW_MS)
     }
+  }
+
+  #tellCurious(): void {
+    for (const resolve of this.#curious) resolve()
+    this.#curious.clear()
   }
 
   async #enlist(): Promise<string> {
@@ -172,6 +193,7 @@ export class Lease implements Service {
       'claim lost: the lease of this worker ran out or was taken; what it did is not counted',
     )
     this.#worker = undefined
+    this.#isInformed = false
     this.#options.onLost()
   }
 

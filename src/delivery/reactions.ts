@@ -40,6 +40,8 @@ export interface Reaction {
   run(context: RunContext): unknown
   /** What later attempts need to know, as JSON. Asked for when a row is made. */
   payload(): unknown
+  /** The first attempt had become a row and succeeded: what follows, and the end of the row if it is one with it. */
+  conclude?(context: RunContext): Promise<void>
   /** It ended here, at its first attempt. */
   onEnd?(end: ReactionEnd): void
 }
@@ -87,19 +89,26 @@ export function createReactions(parts: ReactionParts): Reactions {
   const tails = new Map<string, Promise<void>>()
 
   function begin(reaction: Reaction, signal: () => AbortSignal): Promise<void> | undefined {
-    const { work, key, destination } = reaction
+    const { key, destination } = reaction
     if (key !== null) return inOrder(reaction, key, signal)
-    if (lease.isPaused(work.kind, work.name, destination) || trouble.isGuarded(destination)) return keep(reaction)
+    if (mustWait(reaction)) return keep(reaction)
     if (slots.isFull(destination)) return keep(reaction)
     const slot = slots.take(destination)
     return slot === true ? attempt(reaction, signal) : slot.then(() => attemptLate(reaction, signal))
   }
 
-  /** The slot is ours after a while: it may have been paused meanwhile. */
+  /** Paused or limited, or not known to be neither: without a lease nobody waits for our word. */
+  function mustWait({ work, destination }: Reaction): boolean {
+    return !lease.isInformed || lease.isPaused(work.kind, work.name, destination) || trouble.isGuarded(destination)
+  }
+
+  /** The slot is ours after a while: it may have been paused meanwhile, or be somebody else's event. */
   function attemptLate(reaction: Reaction, signal: () => AbortSignal): Promise<void> | undefined {
     const { work, destination } = reaction
-    if (!lease.isPaused(work.kind, work.name, destination)) return attempt(reaction, signal)
+    const isOver = signal().aborted
+    if (!isOver && !lease.isPaused(work.kind, work.name, destination)) return attempt(reaction, signal)
     slots.give(destination)
+    if (isOver) throw signal().reason
     return keep(reaction)
   }
 
@@ -109,12 +118,8 @@ export function createReactions(parts: ReactionParts): Reactions {
     const name = `${work.name}\u0000${key}`
     const run = async () => {
       await held.refresh()
-      if (
-        held.has(work.name, key) ||
-        lease.isPaused(work.kind, work.name, destination) ||
-        trouble.isGuarded(destination)
-      )
-        return keep(reaction)
+      if (signal().aborted) throw signal().reason
+      if (held.has(work.name, key) || mustWait(reaction)) return keep(reaction)
       await slots.take(destination)
       await attemptLate(reaction, signal)
     }
@@ -227,7 +232,7 @@ export function createReactions(parts: ReactionParts): Reactions {
     error: unknown,
     signal: () => AbortSignal,
   ): Promise<void> {
-    if (row !== undefined) return settleRow(await row, error)
+    if (row !== undefined) return settleRow(reaction, await row, error)
     if (error !== undefined) return failed(reaction, call, error, signal)
     done(reaction)
   }
@@ -238,9 +243,15 @@ export function createReactions(parts: ReactionParts): Reactions {
     reaction.onEnd?.({ outcome: 'success' })
   }
 
-  async function settleRow(run: Run, error: unknown): Promise<void> {
-    if (error === undefined) succeed(outcomes, run)
-    else await fail(outcomes, run, error)
+  async function settleRow(reaction: Reaction, run: Run, error: unknown): Promise<void> {
+    if (error !== undefined) return fail(outcomes, run, error)
+    if (run.lost) return
+    try {
+      await reaction.conclude?.(run)
+    } catch (fault) {
+      return fail(outcomes, run, fault)
+    }
+    succeed(outcomes, run)
   }
 
   async function failed(reaction: Reaction, call: HotCall, error: unknown, signal: () => AbortSignal): Promise<void> {
@@ -302,7 +313,9 @@ export function createReactions(parts: ReactionParts): Reactions {
 
   async function add(reaction: Reaction, words: Pick<AddedRow, 'delayMs' | 'tried'>) {
     const { work, owner, destination, tenant, key, priority } = reaction
-    const lane: Omit<Lane, 'lane'> = { kind: work.kind, name: work.name, destination, tenant, priority }
+    // Order is kept within a lane, so everything of a name that has one shares it.
+    const own = key === null ? { tenant, priority } : { tenant: '', priority: 0 }
+    const lane: Omit<Lane, 'lane'> = { kind: work.kind, name: work.name, destination, ...own }
     const number = await lanes.numberOf(lane)
     const row: AddedRow = {
       lane: number,
@@ -318,14 +331,17 @@ export function createReactions(parts: ReactionParts): Reactions {
       runAt: null,
       ...words,
     }
-    if (key !== null) held.hold(work.name, key)
-    const added = await spill(row)
+    const written = key === null ? undefined : held.hold(work.name, key)
+    const added = await spill(row).finally(written)
     if (words.tried?.claim === undefined) parts.onSpilled()
     return { row, added, lane: { lane: number, ...lane } }
   }
 
   return {
-    begin: () => held.load(),
+    async begin() {
+      await lease.untilInformed()
+      await held.load()
+    },
     react(reactions, signal) {
       let pending: Promise<void>[] | undefined
       for (const reaction of reactions) {

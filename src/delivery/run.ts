@@ -36,6 +36,7 @@ export class Run implements RunContext {
       destination: lane.destination,
       tenant: lane.tenant,
       payload: parseJson(row.payload, { maxDepth: 1_010 }),
+      redriven: row.letter !== null,
       attempt: row.attempts,
       createdAt: new Date(row.createdMs),
     }
@@ -62,6 +63,10 @@ export class Run implements RunContext {
         `The claim on delivery ${this.claim.id} of "${this.work.name}" was lost, so its transaction was not committed.`,
       )
     }
+    this.completed = true
+  }
+
+  settled(): void {
     this.completed = true
   }
 }

@@ -64,6 +64,12 @@ export interface WorkerOptions {
   readonly willHear: () => boolean
 }
 
+/** Under which worker, and with which token, rows are written as claimed. */
+export interface Reservation {
+  readonly worker: string
+  readonly token: bigint
+}
+
 const ROTATE_MS = 1_000
 const STUCK_MS = 100
 /** A segment that has seen so many rows is left to run empty. */
@@ -87,6 +93,10 @@ export class Worker implements Service {
   #dueRotation = 0
   #settledSinceRotation = false
   #quiet = false
+  /** Rows that came without a claim. Nothing waits behind them, so their end is no reason to look for more. */
+  readonly #begun = new WeakSet<ClaimedRow>()
+  /** Something ended that others may wait for, or that is due again later. */
+  #isAwaited = false
   #claimedAt = Number.NEGATIVE_INFINITY
 
   constructor(options: WorkerOptions) {
@@ -101,6 +111,8 @@ export class Worker implements Service {
       onLost: (claims) => this.#forget(claims),
       onSettled: () => {
         this.#settledSinceRotation = true
+        if (this.#quiet && !this.#isAwaited) return
+        this.#isAwaited = false
         this.#loop.wake()
       },
     })
@@ -163,6 +175,30 @@ export class Worker implements Service {
     if (left.length === 0) return
     this.#waiting = this.#waiting.filter(({ delivery }) => delivery.destination !== destination)
     void this.#giveBack(left.map(({ claim }) => claim))
+  }
+
+  /**
+   * For rows that are written as claimed by this worker, with the transaction that asks for them: whoever asks does them at
+   * once. Undefined where they could not begin now. What was committed is begun; of what may have been, the token is doubted.
+   */
+  reserve(kind: string, names: readonly string[]): Reservation | undefined {
+    const { lease, concurrency } = this.#options
+    const room = concurrency - this.#running.size - this.#waiting.length
+    if (this.#stopping || this.state !== 'running' || names.length > room) return undefined
+    const isMine = (name: string) => this.#works.has(nameOf({ kind, name })) && !lease.isPaused(kind, name, '')
+    const worker = lease.worker
+    return worker !== undefined && names.every(isMine) ? { worker, token: newToken() } : undefined
+  }
+
+  async begin(worker: string, rows: readonly ClaimedRow[]): Promise<void> {
+    const { lease, lanes } = this.#options
+    for (const { lane } of rows) if (!lanes.known(lane)) await lanes.get(lane)
+    if (this.#stopping || lease.worker !== worker) return this.#giveBack(rows)
+    for (const row of rows) {
+      this.#begun.add(row)
+      await this.#accept(row)
+    }
+    this.#startWaiting()
   }
 
   /** A claim of ours that nobody works on, if there is one. */
@@ -355,17 +391,25 @@ export class Worker implements Service {
     }
     if (!isThenable(result)) {
       this.#pace.ended()
-      succeed(this.#outcomes, run)
+      this.#succeed(run)
       return
     }
     this.#running.add(run)
     void this.#ended(
       run,
       withinTime(result, run, clock).then(
-        () => succeed(this.#outcomes, run),
-        (error) => fail(this.#outcomes, run, error),
+        () => this.#succeed(run),
+        (error) => {
+          this.#isAwaited = true
+          return fail(this.#outcomes, run, error)
+        },
       ),
     )
+  }
+
+  #succeed(run: Run): void {
+    this.#isAwaited ||= !this.#begun.has(run.row)
+    succeed(this.#outcomes, run)
   }
 
   async #ended(run: Run, settled: Promise<void>): Promise<void> {
@@ -379,7 +423,7 @@ export class Worker implements Service {
     this.#running.delete(run)
     this.#pace.ended()
     if (this.#waiting.length > 0) this.#startWaiting()
-    else this.#loop.wake()
+    else if (!this.#quiet || !this.#begun.has(run.row)) this.#loop.wake()
   }
 
   /** When to look again. Armed, the bell rings for new work; else it is looked for, less and less often. */

@@ -49,6 +49,14 @@ export interface RunningAction {
     attempt: number,
     context: Pick<RunContext, 'signal'>,
   ): ActionResult | Promise<ActionResult>
+  /** What follows a success that a row stands for: its record, and the next of its sequence with the end of the row. */
+  conclude(
+    event: AnyEvent,
+    attempt: number,
+    record: ActionRecord,
+    following: { readonly key: string | null; readonly next: readonly string[] },
+    context: Pick<RunContext, 'complete'>,
+  ): Promise<void>
   payload(event: AnyEvent, words?: { check?: boolean; next?: readonly string[] }): ActionPayload
 }
 
@@ -72,7 +80,7 @@ export function createRunningAction(
     prepared.run(new Request(event, scope, observer.name, config.name, attempt, context))
 
   async function run(delivery: Delivery, context: RunContext): Promise<void> {
-    const { event: wire, check = false, next = [] } = delivery.payload as ActionPayload
+    const { event: wire, check = false } = delivery.payload as ActionPayload
     const event = liftEvent(parts.definitions, fromWire(wire) as AnyEvent)
     const scope = scopeOf(event, parts.env)
     if (check && !holds(observer, scope)) return
@@ -96,19 +104,26 @@ export function createRunningAction(
       )
       throw error
     }
+    await conclude(event, delivery.attempt, record, { key: delivery.key, next: nextOf(delivery) }, context)
+  }
+
+  const conclude: RunningAction['conclude'] = async (event, attempt, record, { key, next }, context) => {
     parts.measure(config.type, 'success', record.duration_ms)
-    await parts.record(toRunRecord(event, observer.name, delivery.attempt, [record], record.duration_ms))
+    await parts.record(toRunRecord(event, observer.name, attempt, [record], record.duration_ms))
     if (next.length === 0) return
-    await parts.database.transaction(async (tx) => {
-      await context.complete(tx)
-      await addNext(tx, event, next)
-    })
+    await parts.database.transaction(
+      async (tx) => {
+        await context.complete(tx)
+        await addNext(tx, event, { key, next, check: false })
+      },
+      { isolation: 'read committed' },
+    )
   }
 
   /** The next of a sequence becomes a row with the end of the one before. */
-  async function addNext(tx: Transaction, event: AnyEvent, names: readonly string[]): Promise<void> {
-    const [name, ...rest] = names
-    const following = name === undefined ? undefined : sibling(name)
+  async function addNext(tx: Transaction, event: AnyEvent, { key, next, check }: Following): Promise<void> {
+    // One that was taken away meanwhile does not end the sequence.
+    const [following, ...rest] = next.flatMap((name) => sibling(name) ?? [])
     if (!following) return
     await parts.delivering.add(tx, [
       {
@@ -116,8 +131,8 @@ export function createRunningAction(
         name: following.work.name,
         owner: following.owner,
         destination: following.destination,
-        tenant: event.tenant ?? '',
-        payload: following.payload(event, { next: rest }),
+        ...(key === null ? { tenant: event.tenant ?? '' } : { key, ordered: true }),
+        payload: following.payload(event, { check, next: rest.map((one) => one.config.name) }),
       },
     ])
   }
@@ -135,11 +150,11 @@ export function createRunningAction(
       const isExhausted = attempt > 1 && decideOutcome(error, 1, config.retry).kind === 'retry'
       return isExhausted ? exhausted(owner, attempt, error) : error
     },
-    async onDead(tx, { payload }, error) {
-      const { event: wire, next = [] } = payload as ActionPayload
+    async onDead(tx, delivery, error) {
+      const { event: wire, check = false } = delivery.payload as ActionPayload
       const event = fromWire(wire) as AnyEvent
       await parts.onDead(tx, observer, event, error)
-      await addNext(tx, event, next)
+      await addNext(tx, event, { key: delivery.key, next: nextOf(delivery), check })
     },
   }
 
@@ -150,12 +165,25 @@ export function createRunningAction(
     owner,
     destination,
     act,
+    conclude,
     payload: (event, { check = false, next = [] } = {}) => ({
       event: toWire(event),
       ...(check && { check }),
       ...(next.length > 0 && { next }),
     }),
   }
+}
+
+interface Following {
+  readonly key: string | null
+  readonly next: readonly string[]
+  /** The condition is still to be asked. */
+  readonly check: boolean
+}
+
+/** What came after a dead one has come already when it is tried again. */
+function nextOf({ payload, redriven }: Delivery): readonly string[] {
+  return redriven === true ? [] : ((payload as ActionPayload).next ?? [])
 }
 
 /** What an action is asked. The signal and the key are made when it looks at them. */

@@ -77,7 +77,8 @@ const MESSAGE = '{{ about }}: {{ text }}{% if count > 1 %} ({{ count }} times si
 
 function toWork(type: ActionType, config: object, prepare: PrepareAction): Work {
   const prepared = prepare(type, config, { env: [], events: undefined })
-  const name = `alerts/${type.type}`
+  // No observer can have this name.
+  const name = `(alerts)/${type.type}`
   return {
     kind: 'action',
     name,

@@ -84,12 +84,13 @@ export function createEngine(parts: EngineParts): Engine {
 
   const handle = (event: AnyEvent, context: HandlerContext) => executor.handle(event, () => context.signal)
 
-  function toSubscription(observers: readonly ObserverConfig[], capacity: number) {
+  /** `from`: where new actions begin, so that nothing lies between them and a subscription that is new too. */
+  function toSubscription(observers: readonly ObserverConfig[], capacity: number, from: bigint) {
     return toDefinition(
       {
         id: SUBSCRIPTION,
         on: patternsOf(observers),
-        from: 'head',
+        from,
         concurrency: Math.min(capacity, 1_000),
         // Calls limit themselves; what is slow becomes a row and lets its event go.
         timeout: '15m',
@@ -108,7 +109,8 @@ export function createEngine(parts: EngineParts): Engine {
 
   async function apply({ settings, observers, ports, contexts: opened }: InForce): Promise<void> {
     const on = observers.filter(({ enabled }) => enabled)
-    const starts = await registerObservers(database, on.map(toRegistered), await settledPosition(database))
+    const head = await settledPosition(database)
+    const starts = await registerObservers(database, on.map(toRegistered), head)
     await saveLimits(database, limitsOf(settings, on))
     const env = listedEnv(settings.templates.env, parts.env)
     const prepare = ports.prepare!(settings)
@@ -131,7 +133,7 @@ export function createEngine(parts: EngineParts): Engine {
       record: recorder.add,
       count: measures.event,
     })
-    const definition = toSubscription(on, parts.runtime.channelCapacity ?? settings.runtime.channelCapacity)
+    const definition = toSubscription(on, parts.runtime.channelCapacity ?? settings.runtime.channelCapacity, head)
     // Nothing reads while it changes: the definition says which configuration an event was judged by.
     if (isRegistered) await subscriptions.replace(definition)
     executor = nextExecutor

@@ -68,8 +68,10 @@ function ask(condition: Condition, scope: Scope): Judgement {
   return { verdict: 'field_absent', reason: `Its condition needs ${verdict.absent}, which this event has not.`, parts }
 }
 
-/** As JSON can hold it: a duration is written as CEL writes it. */
+/** As JSON can hold it: a duration is written as CEL writes it. What the environment holds may be a secret. */
 function readable(part: ExplainedPart): ExplainedPart {
+  if (typeof part.value !== 'boolean' && part.value !== undefined && /\benv\b/.test(part.source))
+    return { ...part, value: '***' }
   return part.value instanceof Span ? { ...part, value: String(part.value) } : part
 }
 

@@ -1,4 +1,5 @@
 /** One observer at one event: its reactions, and what they did. */
+import { createHash } from 'node:crypto'
 import type { Scope } from '../conditions/index.ts'
 import type { Reaction, ReactionEnd } from '../delivery/index.ts'
 import type { AnyEvent } from '../log/index.ts'
@@ -33,6 +34,7 @@ export class ObserverRun {
   readonly #startedMs: number
   readonly #records: ActionRecord[] = []
   #isProblem = false
+  #keyError: unknown
 
   /** `conditionError`: why it is not known whether anything should be done. */
   constructor(
@@ -54,15 +56,17 @@ export class ObserverRun {
   reactionOf(action: RunningAction, next: readonly string[] = []): Reaction {
     const event = this.#event
     let result: ActionResult | undefined
+    const key = this.#keyOf()
     return {
       work: action.work,
       owner: action.owner,
       destination: action.destination,
       tenant: event.tenant ?? '',
-      key: this.#keyOf(),
+      key,
       priority: this.#parts.clock.now().getTime() - event.recordedAt.getTime() > OLD_MS ? -1 : 0,
       run: (context) => {
-        if (this.#conditionError !== undefined) throw this.#conditionError
+        const obstacle = this.#conditionError ?? this.#keyError
+        if (obstacle !== undefined) throw obstacle
         const acted = action.act(event, this.#scope, 1, context)
         if (!(acted instanceof Promise)) {
           result = acted
@@ -73,6 +77,7 @@ export class ObserverRun {
         })
       },
       payload: () => action.payload(event, { check: this.#conditionError !== undefined, next }),
+      conclude: (context) => action.conclude(event, 1, succeeded(action.config.name, result!), { key, next }, context),
       onEnd: (end) => this.#ended(action, end, result),
     }
   }
@@ -109,11 +114,22 @@ export class ObserverRun {
     const { orderBy, compiled } = this.#observer
     if (orderBy === null) return null
     if (compiled.orderBy === null) return this.#event.key
-    const value = compiled.orderBy.evaluate(this.#scope)
-    return typeof value === 'string' ? value : String(value ?? '')
+    try {
+      const value = compiled.orderBy.evaluate(this.#scope)
+      return shorten(typeof value === 'string' ? value : String(value ?? ''))
+    } catch (error) {
+      // The failure of this observer at this event, and of nothing else.
+      this.#keyError = error
+      return null
+    }
   }
 
   #fieldsOf(action: string): Record<string, unknown> {
     return { event_id: this.#event.id, event_type: this.#event.type, observer: this.#observer.name, action }
   }
+}
+
+/** A key is part of indexes, which hold no more than 2,700 bytes. */
+function shorten(key: string): string {
+  return key.length <= 500 ? key : `sha256:${createHash('sha256').update(key).digest('hex')}`
 }

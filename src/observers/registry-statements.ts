@@ -52,7 +52,20 @@ export async function registerObservers(
       where not exists (select from begun b where b.observer = o.observer and b.action = o.action)`,
     [JSON.stringify(observers), position.toString()],
   )
-  return new Map(rows.map(({ observer, action, start }) => [`${observer}/${action}`, BigInt(start)]))
+  const known =
+    rows.length === observers.flatMap(({ actions }) => actions).length ? rows : await selectStarts(db, observers)
+  return new Map(known.map(({ observer, action, start }) => [`${observer}/${action}`, BigInt(start)]))
+}
+
+/** Somebody else registered one at the same moment: a snapshot taken before cannot show it. */
+async function selectStarts(db: Queryable, observers: readonly RegisteredObserver[]) {
+  const { rows } = await db.query<{ observer: string; action: string; start: string }>(
+    `select observer, action, start_position::text as start
+       from ${db.schema}.observer_actions
+      where observer = any (array(select jsonb_array_elements_text(($1::text)::jsonb)))`,
+    [JSON.stringify(observers.map(({ observer }) => observer))],
+  )
+  return rows
 }
 
 export interface ObserverVersion {

@@ -89,7 +89,11 @@ export function failed(
     name,
     type,
     outcome,
-    message: message.slice(0, 500),
+    message: message
+      .slice(0, 500)
+      // Whatever cannot be stored would cost the records of all that are written with it.
+      .replaceAll('\u0000', '\ufffd')
+      .replace(/\p{Surrogate}/gu, '\ufffd'),
     ...(code !== undefined && { code }),
     duration_ms: round(durationMs),
     ...detail,

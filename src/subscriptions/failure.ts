@@ -36,7 +36,7 @@ const LONGEST_WAIT_MS = 24 * 60 * 60 * 1_000
 const FAULT_BACKOFF = { strategy: 'exponential', initialMs: 100, maxMs: 10_000 } as const
 
 /** No number of tries changes what was stored. */
-function isHopeless(error: unknown): boolean {
+export function isHopeless(error: unknown): boolean {
   return error instanceof AftercommitError && HOPELESS.has(error.code)
 }
 

@@ -14,7 +14,7 @@ export {
   type SubscriptionOptions,
   toDefinition,
 } from './definition.ts'
-export { decideFailure, type Verdict } from './failure.ts'
+export { decideFailure, isHopeless, type Verdict } from './failure.ts'
 export type { OperatorAction, SeekPreview, SubscriptionHandle } from './handle.ts'
 export { type SubscriptionState, seekTo } from './handle-statements.ts'
 export { CallContext, causedBy, withinTime } from './handler-call.ts'

@@ -157,7 +157,10 @@ export class Keeper implements Service {
   async #placeNew(): Promise<void> {
     for (const definition of [...this.#unplaced.values()]) {
       const generation = await this.#options.place(definition)
-      if (this.#unplaced.delete(definition.id)) this.addPlaced({ definition, generation })
+      // Replaced or removed while it was placed: whatever took its place has its turn.
+      if (this.#unplaced.get(definition.id) !== definition) continue
+      this.#unplaced.delete(definition.id)
+      this.addPlaced({ definition, generation })
     }
   }
 

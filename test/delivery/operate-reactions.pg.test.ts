@@ -28,7 +28,9 @@ test('a slow call that began before it had a row is told when its row is cancell
   const aborted = gate()
   const ended = gate()
   let reason: { code?: string } | undefined
-  const kept = one.reactions().react(
+  const { react, begin } = one.reactions()
+  await begin()
+  const kept = react(
     [
       asking(async ({ signal }) => {
         signal.addEventListener('abort', () => {
@@ -64,7 +66,8 @@ test('a call that waits for its turn while its name is paused is kept and not be
       begun.push(name)
       return end
     })
-  const { react } = one.reactions()
+  const { react, begin } = one.reactions()
+  await begin()
   const reacted = react([call('first', first.opened), call('second', Promise.resolve())], never)
   await deliveries.pause({ kind: 'effect', name: 'mail' })
   first.open()

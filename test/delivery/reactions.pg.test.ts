@@ -31,7 +31,7 @@ async function reacting(): Promise<{ one: OpenWorker; rows: () => Promise<number
   const one = await worker()
   // A lease is needed to claim what is slow.
   one.register(work(() => {}, { name: 'warm-up' }))
-  await eventually(async () => (await sql.query('select from aftercommit.delivery_workers')).rowCount === 1)
+  await one.reactions().begin()
   const rows = async () => (await sql.query('select from aftercommit.deliveries')).rowCount ?? 0
   return { one, rows, sql }
 }

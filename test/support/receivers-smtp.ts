@@ -22,6 +22,8 @@ export interface SmtpScript {
   mail?(number: number): [number, string] | 'cut' | undefined
   readonly user?: string
   readonly password?: string
+  /** What somebody tried to log in with. */
+  onPassword?(password: string): void
 }
 
 export async function smtpReceiver(script: SmtpScript = {}): Promise<SmtpReceiver> {
@@ -37,6 +39,7 @@ export async function smtpReceiver(script: SmtpScript = {}): Promise<SmtpReceive
       done()
     },
     onAuth({ username, password }, _, done) {
+      script.onPassword?.(password ?? '')
       if (username === script.user && password === script.password) done(null, { user: username })
       else done(refusal([535, 'bad credentials']))
     },

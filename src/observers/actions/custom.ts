@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { AftercommitError } from '../../errors.ts'
 import { closest } from '../../events/index.ts'
 import { formatDuration, summarizeError, toMs } from '../../runtime/index.ts'
-import { causedBy, GiveUp, RetryAfter } from '../../subscriptions/index.ts'
+import { causedBy, GiveUp, isHopeless, RetryAfter } from '../../subscriptions/index.ts'
 import type {
   ActionContext,
   ActionRequest,
@@ -116,7 +116,7 @@ function toObserverError(what: string, error: unknown): ObserverError {
       cause: error,
     })
   }
-  return new ObserverError('OB004', `${what} failed: ${message}`, { transient: true, cause: error })
+  return new ObserverError('OB004', `${what} failed: ${message}`, { transient: !isHopeless(error), cause: error })
 }
 
 function timedOut(what: string, timeoutMs: number): ObserverError {

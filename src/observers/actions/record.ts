@@ -19,8 +19,25 @@ export function maskUrl(url: URL): string {
 }
 
 /** Capability URLs carry their secret in the path. Long mixtures of letters and digits are taken for one, UUIDs not. */
-function looksLikeToken(part: string): boolean {
+export function looksLikeToken(part: string): boolean {
   return part.length >= 20 && /[a-z]/i.test(part) && /\d/.test(part) && !UUID.test(part)
+}
+
+/** What a receiver must not get into the records by repeating its own address: what `maskUrl` masks. */
+export function secretsOfUrl({ pathname, search, searchParams }: URL): string[] {
+  const written = search.split(/[?&]/).map((pair) => pair.slice(pair.indexOf('=') + 1))
+  return [...pathname.split('/').filter(looksLikeToken), ...written, ...searchParams.values()].filter(isWorthHiding)
+}
+
+/** Of name, value, name, value …; of `Bearer abc…` a receiver may repeat the second word alone. */
+export function secretsOfHeaders(list: readonly string[]): string[] {
+  const values = list.filter((_, at) => at % 2 === 1 && !HARMLESS.has(list[at - 1]!.toLowerCase()))
+  return [...values, ...values.flatMap((value) => value.split(/\s+/)).filter(isWorthHiding)]
+}
+
+/** Shorter ones are words and numbers that answers are full of. */
+function isWorthHiding(value: string): boolean {
+  return value.length >= 8
 }
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
@@ -44,11 +61,15 @@ export function toReceived({ status, start }: Answer, secrets: readonly string[]
 /** Masked before it is cut, since half a secret is not recognised; escaped last, so that it can be stored and shown. */
 function excerpt(text: string, secrets: readonly string[]): string {
   if (text === '') return ''
-  let masked = text
-  for (const secret of secrets) if (secret.length >= 4) masked = masked.replaceAll(secret, MASK)
+  const masked = hide(text, secrets)
   // Most answers are a word, and need none of this.
   if (/^[a-z ]{0,20}$/i.test(masked)) return masked
   return escapeControls([...maskSecrets(masked)].slice(0, LONGEST_EXCERPT).join(''))
+}
+
+/** The same text without these. */
+export function hide(text: string, secrets: readonly string[]): string {
+  return secrets.reduce((rest, secret) => (secret.length >= 4 ? rest.replaceAll(secret, MASK) : rest), text)
 }
 
 /** Control characters, lone halves of surrogate pairs and marks that turn the direction of text become `\uXXXX`. */

@@ -8,6 +8,7 @@ import { toTarget } from '../network/index.ts'
 import { ObserverError } from '../observer-error.ts'
 import { callHttp } from './call-http.ts'
 import { createMistakes } from './mistakes.ts'
+import { secretsOfUrl } from './record.ts'
 import { rendering } from './rendering.ts'
 import { templateText } from './schema-parts.ts'
 import { compileBlocks, escapeSlack } from './slack-blocks.ts'
@@ -45,7 +46,12 @@ function prepare(config: SlackConfig, context: ActionContext): PreparedAction {
   const target = toTarget(url)
   // The path of an incoming webhook is its secret.
   const sent = { method: 'POST', url: `${url.origin}/***`, headers }
-  const secrets = [url.href, url.pathname, ...url.pathname.split('/').filter((part) => part.length >= 8)]
+  const secrets = [
+    url.href,
+    url.pathname,
+    ...url.pathname.split('/').filter((part) => part.length >= 8),
+    ...secretsOfUrl(url),
+  ]
 
   function compose(event: AnyEvent, scope: Scope): Record<string, unknown> {
     return rendering(what, () => ({

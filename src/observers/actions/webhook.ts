@@ -5,7 +5,7 @@ import { signWebhook, toSigningKey } from '../../webhook-signature.ts'
 import { type ActionContext, type ActionRequest, type ActionType, type PreparedAction, reveal } from '../action.ts'
 import { callHttp } from './call-http.ts'
 import { createMistakes } from './mistakes.ts'
-import { isMaskedInPreview, maskHeaders } from './record.ts'
+import { hide, isMaskedInPreview, maskHeaders, secretsOfHeaders } from './record.ts'
 import { rendering } from './rendering.ts'
 import { durationText, secretText, templateText } from './schema-parts.ts'
 import { prepareAddress } from './webhook-address.ts'
@@ -55,15 +55,16 @@ function prepare(config: WebhookConfig, context: ActionContext): PreparedAction 
   }
   const fixedList = Object.entries(fixed).flat()
   const masked = maskHeaders({ ...fixed, ...Object.fromEntries(headers.rendered.map(([name]) => [name, ''])) })
-  const kept = [...secrets, ...Object.values(headers.fixed)]
+  const kept = [...secrets, ...secretsOfHeaders(Object.entries(headers.fixed).flat())]
 
   function compose({ event, scope }: Pick<ActionRequest, 'event' | 'scope'>) {
     return rendering(what, () => {
       const list = fixedList.slice()
       const { traceparent } = event.metadata
       if (tracing && traceparent !== null && TRACEPARENT.test(traceparent)) list.push('traceparent', traceparent)
+      const fixedEnd = list.length
       renderHeaders(what, headers, scope, list)
-      return { place: address.at(scope), list, body: body.render(event, scope) }
+      return { place: address.at(scope), list, rendered: list.slice(fixedEnd), body: body.render(event, scope) }
     })
   }
 
@@ -73,13 +74,14 @@ function prepare(config: WebhookConfig, context: ActionContext): PreparedAction 
     async run(request) {
       const began = clock.monotonic()
       const now = clock.now()
-      const { place, list, body: text } = compose(request)
+      const { place, list, rendered, body: text } = compose(request)
       addIdentity(list, `msg_${request.idempotencyKey}`, now, text ?? '')
       const sent = { method, url: place.masked, headers: masked }
+      const hidden = [...kept, ...secretsOfHeaders(rendered), ...place.secrets]
       const response = await callHttp(
         guarded,
         { method, target: place, headers: list, body: text, timeoutMs, signal: request.signal },
-        { what, code: 'OB006', timeoutCode: 'OB005', sent, secrets: kept, now },
+        { what, code: 'OB006', timeoutCode: 'OB005', sent, secrets: hidden, now },
       )
       const durationMs = clock.monotonic() - began
       const message = `HTTP ${response.status}`
@@ -92,7 +94,8 @@ function prepare(config: WebhookConfig, context: ActionContext): PreparedAction 
         const [name = '', value = ''] = list.slice(at, at + 2)
         shown[name] = isMaskedInPreview(name, headers.secretNames.has(name)) ? '***' : value
       }
-      const content = { method, url: place.origin + place.path, headers: shown, body: text, signed: keys.length > 0 }
+      const url = hide(place.origin + place.path, address.secrets)
+      const content = { method, url, headers: shown, body: text, signed: keys.length > 0 }
       return { actionType: 'webhook', destination, content }
     },
   }
