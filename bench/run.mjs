@@ -44,6 +44,7 @@ const names = [
   'broadcast',
   'hook',
   'observe',
+  'workflow',
   'matching',
 ]
 const chosen = positionals.length > 0 ? positionals : names

@@ -58,6 +58,7 @@ import {
   verify,
 } from './subscriptions/index.ts'
 import { VERSION } from './version.ts'
+import { createSchedules, createWorkflows } from './workflows/index.ts'
 
 export function createAftercommit<D extends EventDefinitions = EventDefinitions>(
   options: AftercommitOptions<D> = {},
@@ -76,7 +77,10 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     logger,
     clock,
   })
-  const neededFrom = async () => (await subscriptions.neededFrom()) ?? MAX_POSITION
+  const neededFrom = async () => {
+    const needed = await Promise.all([subscriptions.neededFrom(), workflowsPart.neededFrom()])
+    return needed.reduce<bigint>((lowest, one) => (one !== null && one < lowest ? one : lowest), MAX_POSITION)
+  }
   const processId = randomUUID()
   const following = createFollowing({
     database,
@@ -207,6 +211,23 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
       return appended
     },
   })
+  const workflowsPart = createWorkflows({
+    database,
+    delivering,
+    subscriptions,
+    metrics,
+    settings,
+    storeStacks: resolved.dlq.storeStacks,
+    onEvents: (count) => emitted.inc(count),
+    nudge,
+    log: () => log,
+  })
+  const schedules = createSchedules({
+    database,
+    delivering,
+    engine: workflowsPart.engine,
+    emit: (tx, { type, ...event }) => emitOne(tx, type, event),
+  })
   const processed = createProcessed(database)
   const { register: registerProjection, ...projections } = createProjections(database, subscriptions)
   const relays = createRelays({
@@ -224,6 +245,7 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
   const prune = async () => {
     await pruneProcessed(database)
     await relays.prune()
+    await workflowsPart.prune()
   }
   const background = createGroup({
     name: 'subscription upkeep',
@@ -264,6 +286,7 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     if (only) subscriptions.only(only)
     await background.start()
     await observing.begin()
+    await schedules.begin()
     stopping.signal.throwIfAborted()
     // Before subscriptions: what is served after `start()` finds its caches loaded.
     await abortable(hooks.service.start(), stopping.signal)
@@ -354,6 +377,8 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     observers: observing.observers,
     hooks: hooks.hooks as unknown as Hooks<D>,
     broadcaster: hooks.broadcaster,
+    workflows: workflowsPart.workflows,
+    schedules: { add: schedules.add, remove: schedules.remove, list: schedules.list },
     deadLetters,
     deliveries,
     drain,

@@ -66,6 +66,11 @@ export const ERROR_CODES = [
   // hooks
   'NOT_READY',
   'EVENT_NOT_EMITTED',
+  // workflows
+  'UNKNOWN_WORKFLOW',
+  'UNIQUE_KEY_TAKEN',
+  'WORKFLOW_PAUSED',
+  'BAD_DECISION',
   // observers
   'BAD_SIGNATURE',
   'OB001',

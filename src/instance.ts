@@ -25,6 +25,7 @@ import type {
   Subscriptions,
   VerifyReport,
 } from './subscriptions/index.ts'
+import type { Schedules, Workflows } from './workflows/index.ts'
 
 /** Appends events: one, or many in one statement. */
 export interface Emit<D extends EventDefinitions> {
@@ -100,6 +101,10 @@ export interface Aftercommit<D extends EventDefinitions = EventDefinitions> {
   readonly broadcaster: Broadcaster
   /** Rules that react to events, from a TOML file or from TypeScript. */
   readonly observers: Observers
+  /** Long-lived processes: pure deciders with durable effects and timers. */
+  readonly workflows: Workflows
+  /** What comes again and again, by cron expressions. */
+  readonly schedules: Schedules
   readonly deadLetters: DeadLetters
   /** Durable work that is not done: look at it, hurry it, cancel it, pause it. */
   readonly deliveries: Deliveries

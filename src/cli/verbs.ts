@@ -100,6 +100,38 @@ export const verbs: readonly Verb[] = [
     ],
   },
   {
+    name: 'workflows',
+    summary: 'look at workflows, check code against their histories',
+    verbs: [
+      {
+        name: 'list',
+        summary: 'print instances, the one with the newest event first',
+        load: () => import('./commands/workflows-list.ts'),
+      },
+      {
+        name: 'show',
+        summary: 'print one, with its events, timers and state',
+        load: () => import('./commands/workflows-show.ts'),
+      },
+      {
+        name: 'check',
+        summary: 'replay stored histories through the code at hand',
+        load: () => import('./commands/workflows-check.ts'),
+      },
+    ],
+  },
+  {
+    name: 'timers',
+    summary: 'look at what workflows wait for',
+    verbs: [
+      {
+        name: 'list',
+        summary: 'print timers that have not fired, soonest first',
+        load: () => import('./commands/timers-list.ts'),
+      },
+    ],
+  },
+  {
     name: 'dlq',
     summary: 'look at dead letters, try them again, give them up',
     verbs: [

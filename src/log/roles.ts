@@ -27,6 +27,9 @@ const RUN_FUNCTIONS = [
   'claim_deliveries(text, bigint, jsonb, integer, boolean, jsonb, integer)',
   'next_delivery_ms(jsonb)',
   'rotate_deliveries(bigint)',
+  'workflow_events(text, text, bigint, bigint, bigint)',
+  'workflow_load(text, text, boolean, bigint, bigint, integer, text, bigint)',
+  'workflow_commit(text, text, bigint, jsonb)',
   'keep_run_days(interval)',
 ]
 const READ_TABLES = [

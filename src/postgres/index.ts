@@ -27,3 +27,4 @@ export { type Finding, type FindingLevel, ok, serverFindings } from './server-fi
 export type { Session } from './session.ts'
 export { classify, type ErrorClass, endsSession, isRepeatable, SQLSTATE, sqlstateOf } from './sqlstate.ts'
 export { isTransaction, OutcomeUnknownError, type Transaction, type TransactionOptions } from './transaction.ts'
+export type { Statement } from './two-trips.ts'

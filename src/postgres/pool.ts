@@ -20,11 +20,14 @@ import { runRepeated } from './prepared.ts'
 import type { Parameter, Queryable, QueryOptions, QueryResult } from './queryable.ts'
 import { endsSession, sqlstateOf } from './sqlstate.ts'
 import { runTransaction, type Transaction, type TransactionOptions } from './transaction.ts'
+import { type DecideTrip, runTwoTrips, type Statement } from './two-trips.ts'
 
 export interface Pool extends Queryable {
   /** Several statements without parameters in one round trip, one result each. No transaction control in the text. */
   queryMany(text: string): Promise<QueryResult<Record<string, unknown>>[]>
   transaction<T>(fn: (tx: Transaction) => Promise<T>, options?: TransactionOptions): Promise<T>
+  /** A transaction in two round trips; see two-trips.ts. */
+  twoTrips<First, Last>(first: Statement, decide: DecideTrip<First>): Promise<Last | undefined>
   stats(): PoolStats
   /** Waits for the connections in use, at most `timeoutMs`, then destroys them. May be called twice. */
   close(timeoutMs?: number): Promise<void>
@@ -140,6 +143,7 @@ export function createPool({ role, size, schema, settings, logger, clock }: Pool
       options.signal?.throwIfAborted()
       return withClient((client) => runTransaction(client, schema, run, options, onHookError))
     },
+    twoTrips: (first, decide) => withClient(async (client) => runTwoTrips(await loadDriver(), client, first, decide)),
     stats: () => ({
       size,
       open: opened?.totalCount ?? 0,

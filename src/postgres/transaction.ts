@@ -23,11 +23,6 @@ export interface TransactionOptions {
   statementTimeoutMs?: number
   /** Rolls back when it aborts before COMMIT was sent; the transaction then rejects with its reason. */
   signal?: AbortSignal
-  /**
-   * Sends BEGIN with the first statement instead of before it, which saves a round trip. Should BEGIN be refused, that
-   * statement has run by itself: it must be one that does no harm then.
-   */
-  pipelined?: boolean
 }
 
 export interface Transaction extends Queryable {
@@ -65,13 +60,11 @@ export async function runTransaction<T>(
   client: Client,
   schema: string,
   fn: (tx: Transaction) => Promise<T>,
-  { signal, pipelined = false, ...options }: TransactionOptions,
+  { signal, ...options }: TransactionOptions,
   onHookError: (error: unknown) => void,
 ): Promise<T> {
-  const begun = client.query(beginText(options))
-  if (pipelined) begun.catch(() => {})
-  else await begun
-  const state: State = { ended: false, begun, firstError: undefined, lost: undefined, savepoints: 0, hooks: [] }
+  await client.query(beginText(options))
+  const state: State = { ended: false, firstError: undefined, lost: undefined, savepoints: 0, hooks: [] }
   const tx = createTransaction(client, schema, state)
   const onLost = (error: Error) => {
     state.lost ??= error
@@ -98,8 +91,6 @@ export async function runTransaction<T>(
 
 interface State {
   ended: boolean
-  /** Awaited with the first statement. */
-  begun: Promise<unknown> | undefined
   /** Kept to explain a COMMIT that turns out to be a ROLLBACK. */
   firstError: unknown
   /** How the session ended while the function still ran. COMMIT cannot have been sent then. */
@@ -112,9 +103,7 @@ function createTransaction(client: Client, schema: string, state: State): Transa
   async function query<Row>(text: string, values?: readonly Parameter[]): Promise<QueryResult<Row>> {
     if (state.ended) throw txEnded('has already ended')
     try {
-      const answer = runQuery<Row>(client, text, values)
-      if (state.begun) await afterBegin(state, answer)
-      return await answer
+      return await runQuery<Row>(client, text, values)
     } catch (error) {
       state.firstError ??= error
       if (endsSession(error)) state.lost ??= error
@@ -159,20 +148,8 @@ function createTransaction(client: Client, schema: string, state: State): Transa
   }
 }
 
-/** No answer counts before BEGIN has succeeded. */
-async function afterBegin(state: State, answer: Promise<unknown>): Promise<void> {
-  answer.catch(() => {})
-  await state.begun
-  state.begun = undefined
-}
-
 /** One message for BEGIN and its settings: one round trip, and nothing outlives the transaction. */
-function beginText({
-  isolation,
-  readOnly,
-  lockTimeoutMs,
-  statementTimeoutMs,
-}: Omit<TransactionOptions, 'signal' | 'pipelined'>) {
+function beginText({ isolation, readOnly, lockTimeoutMs, statementTimeoutMs }: Omit<TransactionOptions, 'signal'>) {
   const level = isolation === undefined ? '' : ` isolation level ${isolation}`
   const access = readOnly === undefined ? '' : readOnly ? ' read only' : ' read write'
   return [

@@ -3,7 +3,8 @@
  * delivers before `emit` returns; `testDatabase` is the real thing, thrown away afterwards. The contract suites hold a
  * twin, a sink or an adapter of yours to what the real ones promise.
  *
- * Observers have an executor of their own, observers.ts.
+ * Observers have an executor of their own, observers.ts. Workflows are told as stories with `given`, workflow-given.ts, or
+ * run in memory, workflow-memory.ts.
  *
  * Start with memory-bus.ts, then memory-reader.ts (one subscription at work) and memory-log.ts (what the database does).
  */
@@ -30,3 +31,7 @@ export {
   testServer,
 } from './test-database.ts'
 export { type TestEventInput, testEvent } from './test-event.ts'
+export { describeWorkflows, type WorkflowsUnderTest } from './workflow-contract.ts'
+export type { Expected, Happened } from './workflow-expected.ts'
+export { type Given, type GivenOptions, given, type When } from './workflow-given.ts'
+export { type MemoryWorkflows, type MemoryWorkflowsOptions, memoryWorkflows } from './workflow-memory.ts'

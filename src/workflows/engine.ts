@@ -1,0 +1,178 @@
+/** One input through one instance, whatever keeps it: find the state, decide, write, tell. */
+import { isTransaction } from '../postgres/index.ts'
+import { currentCause } from '../runtime/index.ts'
+import { type Chain, chainOf } from './chain.ts'
+import { decideStep, type EventLimits } from './decide-step.ts'
+import { checkInputId, checkInstanceId } from './names.ts'
+import { type Current, liftPayload, replayFound } from './replay.ts'
+import { StateCache } from './state-cache.ts'
+import type { Found, InstanceRef, NewTimer, StepRequest, StepWrite, WorkflowStore } from './store.ts'
+import { NOTHING, type Taken, toAccepted, toCompleted, toHeld, toRejected } from './to-write.ts'
+import type { Outcome, Workflow } from './workflow.ts'
+import { UndecodableEventError, UniqueKeyTakenError, WorkflowPausedError } from './workflow-error.ts'
+
+export interface EngineOptions {
+  readonly store: WorkflowStore
+  readonly limits: EventLimits & { readonly maxDepth: number }
+  readonly currentTraceparent?: (() => string | undefined) | undefined
+  /** Told of every input that was decided, committed or not. */
+  readonly onOutcome?: ((type: string, outcome: Outcome['outcome']) => void) | undefined
+  /** Told how many events were written. */
+  readonly onEvents?: ((count: number) => void) | undefined
+}
+
+export interface ExecuteRequest {
+  readonly inputId?: string | undefined
+  /** A transaction of the caller's own. */
+  readonly tx?: unknown
+  /** Done in the same transaction, under the lock of the instance. */
+  readonly alongside?: StepRequest['alongside']
+  readonly delivery?: StepRequest['delivery']
+  /** What leads to it; the call under way unless told. */
+  readonly chain?: Chain | undefined
+  /** Where the instance is paused, the input waits, as this timer when told; else it is refused. */
+  readonly hold?: true | NewTimer | undefined
+}
+
+/** What is known of an instance. */
+export interface InstanceState<State> {
+  readonly state: State
+  readonly version: number
+  readonly completed: boolean
+}
+
+export interface Engine {
+  /** Undefined: the instance is paused, and the input waits. */
+  execute<S, I, E, F, R>(
+    workflow: Workflow<S, I, E, F, R>,
+    input: I,
+    request: ExecuteRequest,
+  ): Promise<Outcome<E, R> | undefined>
+  /** Undefined when there is no such instance, or none of that version. */
+  stateOf<S, I, E, F, R>(
+    workflow: Workflow<S, I, E, F, R>,
+    id: string,
+    upTo?: number,
+  ): Promise<InstanceState<S> | undefined>
+}
+
+const MOST_STATES = 10_000
+
+export function createEngine({ store, limits, currentTraceparent, onOutcome, onEvents }: EngineOptions): Engine {
+  const states = new StateCache(MOST_STATES)
+
+  return {
+    async execute<S, I, E, F, R>(workflow: Workflow<S, I, E, F, R>, input: I, request: ExecuteRequest) {
+      const taken = take(workflow, input, request)
+      const { instance } = taken
+      const known = states.get(instance)
+      let reached: Reached<S, E, R> | undefined
+      const written = await store.step(
+        {
+          instance,
+          known,
+          snapshotVersion: workflow.snapshots?.version ?? 1,
+          inputId: request.inputId,
+          tx: request.tx,
+          alongside: request.alongside,
+          delivery: request.delivery,
+        },
+        (found) => {
+          const base = known !== undefined && known.version <= found.version ? (known as Current<S>) : undefined
+          reached = decide(workflow, taken, found, base, request.hold)
+          return reached.write
+        },
+      )
+      const { outcome, next, uniqueKey } = reached!
+      if (written?.takenBy !== undefined) throw new UniqueKeyTakenError(instance, uniqueKey!, written.takenBy)
+      if (next) {
+        const position = written && written.position > 0n ? written.position : next.position
+        remember(request.tx, instance, { ...next, position })
+      }
+      if (outcome === undefined) return undefined
+      onOutcome?.(workflow.type, outcome.outcome)
+      if (outcome.outcome === 'accepted' && reached!.write) onEvents?.(outcome.events.length)
+      return outcome
+    },
+
+    async stateOf<S, I, E, F, R>(workflow: Workflow<S, I, E, F, R>, id: string, upTo?: number) {
+      const instance = { type: workflow.type, id }
+      const found = await store.load(instance, { snapshotVersion: workflow.snapshots?.version ?? 1, upTo })
+      if (!found || (upTo !== undefined && (upTo > found.version || upTo < 1))) return undefined
+      const { state, version } = replayFound(workflow, instance, undefined, found)
+      const completed = upTo === undefined ? found.completed : (workflow.isTerminal?.(state) ?? false)
+      return { state, version, completed }
+    },
+  }
+
+  function take<S, I, E, F, R>(workflow: Workflow<S, I, E, F, R>, input: I, request: ExecuteRequest): Taken<I> {
+    const id = workflow.id(input)
+    checkInstanceId(workflow.type, id)
+    const { inputId, chain = chainOf(currentCause(), currentTraceparent?.()) } = request
+    if (inputId !== undefined) checkInputId(inputId)
+    return { instance: { type: workflow.type, id }, input, inputId, chain }
+  }
+
+  function decide<S, I, E, F, R>(
+    workflow: Workflow<S, I, E, F, R>,
+    taken: Taken<I>,
+    found: Found,
+    known: Current<S> | undefined,
+    hold: ExecuteRequest['hold'],
+  ): Reached<S, E, R> {
+    if (found.recorded) return { outcome: toOutcome(workflow, taken.instance, found), write: undefined }
+    if (found.completed) return { outcome: { outcome: 'completed' }, write: toCompleted(workflow, taken, found) }
+    if (found.paused && hold) {
+      return { outcome: undefined, write: hold === true ? toHeld(taken, found.now) : { ...NOTHING, timers: [hold] } }
+    }
+    if (found.paused) throw new WorkflowPausedError(taken.instance)
+    const current = replayFound(workflow, taken.instance, known, found)
+    const step = decideStep(workflow, taken.instance, current.state, taken.input, found.now, limits)
+    if (step.outcome === 'rejected') {
+      const next = found.version === 0 ? undefined : { ...current, position: found.position }
+      return { outcome: step, write: toRejected(workflow, taken, found, step.reason), next }
+    }
+    const events = step.events.map(({ event }) => event)
+    return {
+      outcome: { outcome: 'accepted', events },
+      write: toAccepted(workflow, taken, found, step, limits.maxDepth),
+      next: { state: step.state, version: found.version + events.length, position: 0n },
+      uniqueKey: step.uniqueKey,
+    }
+  }
+
+  /** What is not committed yet may never be. */
+  function remember(tx: unknown, instance: InstanceRef, next: NextState<unknown>): void {
+    if (tx === undefined) states.put(instance, next)
+    else if (isTransaction(tx)) tx.onCommit(() => states.put(instance, next))
+  }
+}
+
+interface NextState<S> extends Current<S> {
+  readonly position: bigint
+}
+
+interface Reached<S, E, R> {
+  /** Undefined: it waits. */
+  readonly outcome: Outcome<E, R> | undefined
+  readonly write: StepWrite | undefined
+  readonly next?: NextState<S> | undefined
+  readonly uniqueKey?: string | undefined
+}
+
+/** What became of the input when it came for the first time. */
+function toOutcome<S, I, E, F, R>(
+  workflow: Workflow<S, I, E, F, R>,
+  instance: InstanceRef,
+  { recorded, events }: Found,
+): Outcome<E, R> {
+  if (recorded!.outcome === 'rejected') return { outcome: 'rejected', reason: recorded!.reason as R }
+  const lift = (event: Found['events'][number]) => {
+    try {
+      return liftPayload(workflow, event)
+    } catch (error) {
+      throw new UndecodableEventError(instance, event, error)
+    }
+  }
+  return { outcome: 'accepted', events: events.map(lift) }
+}

@@ -1,0 +1,76 @@
+/** What is changed beside the steps: pauses, letters that were dealt with, and what has been kept long enough. */
+import type { Queryable } from '../postgres/index.ts'
+import { HELD } from './statements.ts'
+import type { InstanceRef } from './store.ts'
+
+/** Whether the life that asked for an effect is over. */
+export async function isOver(db: Queryable, { type, id }: InstanceRef, generation: number): Promise<boolean> {
+  const { rows } = await db.query<{ over: boolean }>(
+    `select completed_at is not null or generation <> ($3::text)::integer as over
+       from ${db.schema}.workflow_instances
+      where type = $1::text and id = $2::text`,
+    [type, id, String(generation)],
+  )
+  return rows[0]?.over ?? false
+}
+
+/** The workflow was told, and goes on by itself. */
+export async function resolveReported(
+  db: Queryable,
+  { kind, owner, eventId }: { kind: string; owner: string; eventId: string },
+): Promise<void> {
+  await db.query(
+    `update ${db.schema}.letters
+        set status = 'resolved', who = $2::text, reason = 'the workflow was told', changed_at = clock_timestamp()
+      where kind = $1::text and owner = $4::text and event_id = $3::text and status = 'dead'`,
+    [kind, `workflow ${owner}`, eventId, owner],
+  )
+}
+
+/** Under the lock of its steps. False when there is nothing to change. */
+export async function setPaused(db: Queryable, { type, id }: InstanceRef, paused: boolean): Promise<boolean> {
+  await db.query(`select from ${db.schema}.workflow_load($1::text, $2::text, true, 0, 0, 0)`, [type, id])
+  const { rowCount } = await db.query(
+    `update ${db.schema}.workflow_instances
+        set paused = $3::boolean
+      where type = $1::text and id = $2::text and completed_at is null and paused <> $3::boolean`,
+    [type, id, paused],
+  )
+  if (rowCount === 0) return false
+  // What is under way goes on; the rest is not due any more, or again.
+  await db.query(
+    `update ${db.schema}.deliveries d
+        set segment = 0,
+            run_at = case when $3::boolean then '${HELD}'::timestamptz
+                          else coalesce(to_timestamp((d.payload ->> 'due')::double precision / 1000), clock_timestamp()) end
+       from ${db.schema}.delivery_lanes l
+      where l.lane = d.lane
+        and l.kind in ('effect', 'timer')
+        and (l.name = $1::text or starts_with(l.name, $1::text || '.'))
+        and d.owner = $1::text
+        and d.key = $2::text
+        and d.token is null
+        and (d.run_at = '${HELD}') <> $3::boolean`,
+    [type, id, paused],
+  )
+  return true
+}
+
+/** Outcomes of inputs, while no letter of the workflow is open: what is redriven carries its input id again. */
+export async function pruneInputs(db: Queryable, keepSeconds: number): Promise<void> {
+  await db.query(
+    `delete from ${db.schema}.workflow_inputs i
+      where i.at < clock_timestamp() - make_interval(secs => ($1::text)::float8)
+        and not exists (select from ${db.schema}.letters l
+                         where l.kind = 'subscription' and l.owner = 'workflow:' || i.type and l.status in ('dead', 'redriving'))`,
+    [String(keepSeconds)],
+  )
+}
+
+export async function pruneObservations(db: Queryable, type: string, keepSeconds: number): Promise<void> {
+  await db.query(
+    `delete from ${db.schema}.input_observations
+      where type = $1::text and at < clock_timestamp() - make_interval(secs => ($2::text)::float8)`,
+    [type, String(keepSeconds)],
+  )
+}

@@ -1,0 +1,59 @@
+/** A workflow as this process runs it, and what its parts share. */
+import type { Delivery, RunContext } from '../delivery/index.ts'
+import { AftercommitEvent } from '../events/index.ts'
+import type { Transaction } from '../postgres/index.ts'
+import type { Logger } from '../runtime/index.ts'
+import type { StoredChain } from './chain.ts'
+import type { Engine, ExecuteRequest } from './engine.ts'
+import type { WorkflowStore } from './store.ts'
+import type { Workflow } from './workflow.ts'
+
+export interface RunningParts {
+  readonly engine: Engine
+  readonly store: Pick<WorkflowStore, 'isOver' | 'resolveReported'>
+  readonly logger: Logger
+  readonly storeStacks: boolean
+}
+
+/** 5 attempts, 1 s doubling to 300 s. */
+export const RETRY = { maxAttempts: 5, initialDelay: '1s', maxDelay: '300s' } as const
+export const TIMEOUT = '30s'
+
+/** The delivery that brought an input ends with what the input leads to. */
+export function endingOf(context: RunContext): Pick<ExecuteRequest, 'alongside' | 'delivery'> {
+  const { claim } = context
+  return {
+    alongside: (tx: Transaction) => context.complete(tx),
+    delivery: claim && { claim, settled: () => context.settled?.() },
+  }
+}
+
+/** What the dead letter of an effect or a timer shows. Its id is the same for every life of the delivery. */
+export function letterEvent(
+  workflow: Workflow,
+  delivery: Delivery,
+  { id, type, payload, chain }: { id: string; type: string; payload: unknown; chain: StoredChain },
+): AftercommitEvent {
+  return new AftercommitEvent({
+    id,
+    type: `${workflow.type}.${type}`,
+    position: 0n,
+    aggregateType: workflow.type,
+    aggregateId: delivery.key,
+    version: null,
+    payload,
+    changes: null,
+    previous: null,
+    tenant: chain.tenant ?? null,
+    metadata: {
+      correlationId: chain.correlation,
+      causationId: chain.causation ?? null,
+      userId: chain.user ?? null,
+      traceparent: chain.trace ?? null,
+      schemaVersion: 1,
+      depth: chain.depth ?? 0,
+    },
+    occurredAt: delivery.createdAt,
+    recordedAt: delivery.createdAt,
+  })
+}

@@ -1,0 +1,50 @@
+/**
+ * Timers as work: the input of a timer is applied in the transaction that ends it, under the lock of its instance. One that
+ * was cancelled or replaced meanwhile has no row any more, so nothing is applied, whoever had claimed it.
+ */
+import type { Delivery, RunContext, Work } from '../delivery/index.ts'
+import { parseRetry, toMs } from '../runtime/index.ts'
+import { chainFrom } from './chain.ts'
+import { timerUniqueKey } from './names.ts'
+import { endingOf, letterEvent, RETRY, type RunningParts, TIMEOUT } from './registered.ts'
+import { reportDead } from './report-dead.ts'
+import type { NewTimer } from './store.ts'
+import { type TimerPayload, toJson } from './to-write.ts'
+import type { Workflow } from './workflow.ts'
+
+export function timerWork(workflow: Workflow, parts: RunningParts): Work {
+  return {
+    kind: 'timer',
+    name: workflow.type,
+    retry: parseRetry(RETRY),
+    timeoutMs: toMs(TIMEOUT, 'timeout'),
+    async run(delivery: Delivery, context: RunContext) {
+      const payload = delivery.payload as TimerPayload
+      await parts.engine.execute(workflow, payload.input, {
+        ...endingOf(context),
+        chain: chainFrom(payload.chain),
+        inputId: payload.inputId,
+        hold: asHeld(delivery, payload),
+      })
+    },
+    toEvent(delivery) {
+      const { input, chain } = delivery.payload as TimerPayload
+      return letterEvent(workflow, delivery, { id: `timer:${delivery.id}`, type: 'timer', payload: input, chain })
+    },
+    onDead(tx, delivery, error) {
+      const { input, key = null, chain } = delivery.payload as TimerPayload
+      const what = { kind: 'timer' as const, input, key }
+      return reportDead(workflow, tx, delivery, { error, what, chain, eventId: `timer:${delivery.id}` }, parts)
+    },
+  }
+}
+
+/** The same timer, for when its instance is resumed. */
+function asHeld({ id, key }: Delivery, payload: TimerPayload): NewTimer {
+  const instance = key!
+  const uniqueKey =
+    payload.key === undefined
+      ? JSON.stringify([instance, 'held', String(id), 0])
+      : timerUniqueKey(instance, payload.key)
+  return { uniqueKey, dueMs: payload.due, held: true, payload: toJson(payload, 'timer') }
+}

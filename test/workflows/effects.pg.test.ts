@@ -1,0 +1,350 @@
+import { describe, expect, it } from 'vitest'
+import { accept, at, defineWorkflow, type EffectContext, GiveUp, after as later, reject } from '../../src/index.ts'
+import { gate } from '../delivery/support/open-operating.ts'
+import { eventually } from '../support/eventually.ts'
+import {
+  type Effect,
+  type Event,
+  fulfilment,
+  type Input,
+  options,
+  type Rejection,
+  type State,
+} from './support/fulfilment.ts'
+import { openWorkflows } from './support/open-workflows.ts'
+
+const place = (orderId: string) => ({ type: 'place' as const, orderId, total: 90 })
+const QUICKLY = { maxAttempts: 3, initialDelay: '10ms', maxDelay: '20ms' } as const
+
+describe('an effect', () => {
+  it('is done, and the input it returns is applied', async () => {
+    const { open, rows } = await openWorkflows()
+    const ac = open()
+    const seen: EffectContext[] = []
+    ac.workflows.register(fulfilment, {
+      effects: {
+        charge(effect, context) {
+          seen.push(context)
+          return { type: 'paid', orderId: effect.orderId, by: 'card' }
+        },
+        notify: 'elsewhere',
+      },
+    })
+    await ac.start()
+    await ac.workflows.execute(fulfilment, place('42'))
+    await eventually(async () => (await ac.workflows.query(fulfilment, '42'))?.state.status === 'paid')
+    expect(seen).toHaveLength(1)
+    const [context] = seen
+    expect(context).toMatchObject({
+      idempotencyKey: 'fulfilment/42:1.0',
+      workflow: { type: 'fulfilment', id: '42' },
+      attempt: 1,
+      isRetry: false,
+    })
+    expect(context!.createdAt).toBeInstanceOf(Date)
+    const [placed, paid] = await ac.workflows.history(fulfilment, '42')
+    expect(paid!.metadata).toMatchObject({
+      correlationId: placed!.metadata.correlationId,
+      causationId: placed!.id,
+      depth: 0,
+    })
+    expect(await rows('deliveries')).toBe(0)
+  })
+
+  it('keeps its idempotency key over retries, and one that gives up is a dead letter at once', async () => {
+    const { open } = await openWorkflows()
+    const ac = open()
+    const seen: string[] = []
+    ac.workflows.register(fulfilment, {
+      effects: {
+        charge: {
+          retry: QUICKLY,
+          async handle(_, { idempotencyKey, attempt, isRetry }) {
+            seen.push(`${idempotencyKey} ${attempt} ${isRetry}`)
+            throw attempt < 2 ? new Error('later') : new GiveUp('never')
+          },
+        },
+        notify: 'elsewhere',
+      },
+    })
+    await ac.start()
+    await ac.workflows.execute(fulfilment, place('42'))
+    const [letter] = await eventually(async () => {
+      const letters = await ac.deadLetters.list({ kind: 'effect', owner: 'fulfilment', key: '42' })
+      return letters.length > 0 && letters
+    })
+    expect(seen).toEqual(['fulfilment/42:1.0 1 false', 'fulfilment/42:1.0 2 true'])
+    expect(letter).toMatchObject({ attempts: 2, status: 'dead', error: { name: 'GiveUp', message: 'never' } })
+    expect(letter!.event.payload).toEqual({ type: 'charge', orderId: '42', total: 90 })
+    await ac.deadLetters.redrive(letter!.id)
+    await eventually(() => seen.length === 4)
+    expect(seen[2]).toBe('fulfilment/42:1.0 1 false')
+  })
+
+  it('that became a dead letter is reported to its workflow, which fails and gives its key back', async () => {
+    const { open, rows } = await openWorkflows()
+    const ac = open()
+    const told: unknown[] = []
+    const workflow = defineWorkflow<State, Input, Event, Effect, Rejection>({
+      ...options,
+      onDeadLetter(letter) {
+        told.push(letter)
+        return { type: 'failed', orderId: letter.workflow.id, code: letter.error.message }
+      },
+    })
+    ac.workflows.register(workflow, {
+      effects: {
+        charge() {
+          throw new GiveUp('no_money')
+        },
+        notify: 'elsewhere',
+      },
+    })
+    await ac.start()
+    await ac.workflows.execute(workflow, { ...place('42'), key: 'ada' })
+    await eventually(async () => (await ac.workflows.query(workflow, '42'))?.completed)
+    expect(told).toEqual([
+      expect.objectContaining({ kind: 'effect', attempts: 1, effect: { type: 'charge', orderId: '42', total: 90 } }),
+    ])
+    expect((await ac.workflows.query(workflow, '42'))!.state.status).toBe('given_up')
+    expect(await rows('workflow_keys')).toBe(0)
+    expect(await ac.deadLetters.list()).toMatchObject([{ status: 'resolved', reason: 'the workflow was told' }])
+  })
+
+  it('keeps its letter when the workflow cannot be told', async () => {
+    const { open } = await openWorkflows()
+    const ac = open()
+    const workflow = defineWorkflow<State, Input, Event, Effect, Rejection>({
+      ...options,
+      onDeadLetter() {
+        throw new TypeError('a mistake in the workflow')
+      },
+    })
+    ac.workflows.register(workflow, {
+      effects: {
+        charge() {
+          throw new GiveUp('no_money')
+        },
+        notify: 'elsewhere',
+      },
+    })
+    await ac.start()
+    await ac.workflows.execute(workflow, place('42'))
+    await eventually(async () => (await ac.deadLetters.count({ status: 'dead' })) === 1)
+    expect(ac.lines.join('\n')).toContain('could not be told of its dead letter')
+  })
+
+  it('is left to others where it is not registered, and nobody at all is an orphan', async () => {
+    const { open } = await openWorkflows()
+    const ac = open()
+    ac.workflows.register(fulfilment, { effects: { charge: 'elsewhere', notify: async () => {} } })
+    await ac.start()
+    await ac.workflows.execute(fulfilment, place('42'))
+    const orphans = await eventually(async () => {
+      const found = await ac.deliveries.orphans()
+      return found.length > 0 && found
+    })
+    expect(orphans).toMatchObject([{ kind: 'effect', name: 'fulfilment.charge', count: 1 }])
+  })
+
+  it('of an ordered workflow waits for the one before, also over a retry', async () => {
+    const { open } = await openWorkflows()
+    const ac = open()
+    const seen: string[] = []
+    const workflow = defineWorkflow({
+      type: 'ordered',
+      id: (input: { id: string }) => input.id,
+      initial: () => 0,
+      evolve: (state, _: { type: 'began' }) => state + 1,
+      decide: (_, { id }) =>
+        accept([{ type: 'began' }], { effects: ['a', 'b', 'c'].map((name) => ({ type: 'do' as const, id, name })) }),
+      orderedEffects: true,
+    })
+    ac.workflows.register(workflow, {
+      effects: {
+        do: async ({ name }, { attempt }) => {
+          seen.push(`${name}${attempt}`)
+          if (name === 'a' && attempt === 1) throw new Error('once more')
+        },
+      },
+    })
+    await ac.start()
+    await ac.workflows.execute(workflow, { id: '1' })
+    await eventually(() => seen.length === 4)
+    expect(seen).toEqual(['a1', 'a2', 'b1', 'c1'])
+  })
+
+  it('is not begun any more when its instance is over and it is to go with it', async () => {
+    const { open, rows } = await openWorkflows()
+    const seen: string[] = []
+    const workflow = (effectsOnCompletion: 'run' | 'cancel') =>
+      defineWorkflow<State, Input, Event, Effect, Rejection>({
+        ...options,
+        type: effectsOnCompletion,
+        effectsOnCompletion,
+      })
+    const [runs, cancels] = [workflow('run'), workflow('cancel')]
+    const writer = open()
+    for (const one of [runs, cancels]) {
+      writer.workflows.register(one)
+      await writer.workflows.execute(one, place('1'))
+      await writer.workflows.execute(one, { type: 'failed', orderId: '1', code: 'x' })
+    }
+    const worker = open()
+    for (const one of [runs, cancels]) {
+      worker.workflows.register(one, {
+        effects: { charge: async (_, { workflow: { type } }) => void seen.push(type), notify: 'elsewhere' },
+      })
+    }
+    await worker.start()
+    await eventually(async () => (await rows('deliveries')) === 0)
+    expect(seen).toEqual(['run'])
+  })
+
+  it('whose claim was lost applies nothing', async () => {
+    const { open, sql } = await openWorkflows()
+    const ac = open()
+    const [begun, go] = [gate(), gate()]
+    let aborted = false
+    ac.workflows.register(fulfilment, {
+      effects: {
+        async charge({ orderId }, { signal }) {
+          begun.open()
+          await go.opened
+          aborted = signal.aborted
+          return { type: 'paid', orderId, by: 'nobody' }
+        },
+        notify: 'elsewhere',
+      },
+    })
+    await ac.start()
+    await ac.workflows.execute(fulfilment, place('42'))
+    await begun.opened
+    await sql.query(`delete from aftercommit.deliveries where token is not null`)
+    go.open()
+    await eventually(() => ac.lines.some((line) => line.includes('failed; it is tried again')))
+    expect(aborted).toBe(false)
+    expect((await ac.workflows.query(fulfilment, '42'))!.state.status).toBe('placed')
+  })
+})
+
+const alarm = defineWorkflow({
+  type: 'alarm',
+  id: (input: { id: string; type: string; ms?: number; at?: Date }) => input.id,
+  initial: () => ({ rung: 0 }),
+  evolve: (state, event: { type: 'set' | 'rang' | 'stopped' }) => ({
+    rung: state.rung + Number(event.type === 'rang'),
+  }),
+  decide(_, { id, type, ms = 0, at: time }) {
+    const ring = { id, type: 'ring' }
+    if (type === 'set') return accept([{ type: 'set' }], { timers: [later(`${ms}ms`, ring, { key: 'bell' })] })
+    if (type === 'set at') return accept([{ type: 'set' }], { timers: [at(time!, ring)] })
+    if (type === 'stop') return accept([{ type: 'stopped' }], { cancelTimers: ['bell'] })
+    if (type === 'repeat')
+      return accept([{ type: 'rang' }], { timers: [later('1ms', { id, type: 'ring' }, { key: 'bell' })] })
+    return type === 'ring' ? accept([{ type: 'rang' }]) : reject('what?')
+  },
+})
+
+describe('a timer', () => {
+  it('fires once; set again it moves; cancelled it never fires', async () => {
+    const { open, rows } = await openWorkflows()
+    const ac = open()
+    ac.workflows.register(alarm)
+    const run = (input: { id: string; type: string; ms?: number; at?: Date }) => ac.workflows.execute(alarm, input)
+    await run({ id: 'once', type: 'set', ms: 10 })
+    await run({ id: 'moved', type: 'set', ms: 10 })
+    await run({ id: 'moved', type: 'set', ms: 3_600_000 })
+    await run({ id: 'cancelled', type: 'set', ms: 10 })
+    await run({ id: 'cancelled', type: 'stop' })
+    await run({ id: 'past', type: 'set at', at: new Date(0) })
+    await ac.start()
+    const rung = async (id: string) => (await ac.workflows.query(alarm, id))?.state.rung
+    await eventually(async () => (await rung('once')) === 1 && (await rung('past')) === 1)
+    await eventually(async () => (await rows('deliveries')) === 1)
+    expect([await rung('moved'), await rung('cancelled')]).toEqual([0, 0])
+    expect(await ac.workflows.timers()).toMatchObject([{ type: 'alarm', id: 'moved', key: 'bell', attempts: 0 }])
+  })
+
+  it('that sets itself again while it fires goes on', async () => {
+    const { open } = await openWorkflows()
+    const ac = open()
+    const clock = defineWorkflow({
+      type: 'clock',
+      id: (input: { id: string }) => input.id,
+      initial: () => 0,
+      evolve: (state, _: { type: 'ticked' }) => state + 1,
+      decide: (state, { id }) =>
+        accept([{ type: 'ticked' }], state < 5 ? { timers: [later('1ms', { id }, { key: 'tick' })] } : {}),
+    })
+    ac.workflows.register(clock)
+    await ac.start()
+    await ac.workflows.execute(clock, { id: 'a' })
+    await eventually(async () => (await ac.workflows.query(clock, 'a'))?.state === 6)
+    expect(await ac.workflows.timers()).toEqual([])
+  })
+
+  it('that was claimed and then cancelled changes nothing', async () => {
+    const { open, sql, rows } = await openWorkflows()
+    const ac = open()
+    ac.workflows.register(alarm)
+    await ac.workflows.execute(alarm, { id: 'a', type: 'set', ms: 1 })
+    // Somebody has the instance, so that the timer is claimed and waits for it.
+    await sql.query('begin')
+    await sql.query(`select from aftercommit.workflow_load('alarm', 'a', true, 0, 0, 1)`)
+    const other = open()
+    other.workflows.register(alarm)
+    await other.start()
+    await eventually(async () => {
+      const waiting = await sql.query(
+        `select from pg_locks where locktype = 'advisory' and not granted
+            and database = (select oid from pg_database where datname = current_database())`,
+      )
+      return waiting.rowCount === 1
+    })
+    await ac.workflows.execute(alarm, { id: 'a', type: 'stop' }, { tx: sql })
+    await sql.query('commit')
+    await eventually(() => other.lines.some((line) => line.includes('tried again')))
+    expect(await ac.workflows.query(alarm, 'a')).toMatchObject({ version: 2, state: { rung: 0 } })
+    expect(await rows('deliveries')).toBe(0)
+  })
+
+  it('due while everything was down fires once, as soon as somebody is there', async () => {
+    const { open, sql } = await openWorkflows()
+    const ac = open()
+    ac.workflows.register(alarm)
+    await ac.workflows.execute(alarm, { id: 'a', type: 'set', ms: 3_600_000 })
+    await sql.query(`update aftercommit.deliveries set run_at = clock_timestamp() - interval '1 hour'`)
+    const [one, other] = [open(), open()]
+    for (const process of [one, other]) {
+      process.workflows.register(alarm)
+      await process.start()
+    }
+    await eventually(async () => (await ac.workflows.query(alarm, 'a'))?.state.rung === 1)
+    await eventually(async () => (await ac.workflows.timers()).length === 0)
+    expect(await ac.workflows.query(alarm, 'a')).toMatchObject({ version: 2, state: { rung: 1 } })
+  })
+
+  it('that cannot be decided becomes a dead letter of its workflow', async () => {
+    const { open } = await openWorkflows()
+    const ac = open()
+    const broken = defineWorkflow({
+      type: 'broken',
+      id: (input: { id: string; fails?: boolean }) => input.id,
+      initial: () => 0,
+      evolve: (state, _: { type: 'began' }) => state + 1,
+      decide(_, { id, fails }) {
+        if (fails) throw new GiveUp('a mistake')
+        return accept([{ type: 'began' }], { timers: [later('1ms', { id, fails: true })] })
+      },
+    })
+    ac.workflows.register(broken)
+    await ac.start()
+    await ac.workflows.execute(broken, { id: 'a' })
+    const [letter] = await eventually(async () => {
+      const letters = await ac.deadLetters.list({ kind: 'timer' })
+      return letters.length > 0 && letters
+    })
+    expect(letter).toMatchObject({ owner: 'broken', key: 'a', error: { name: 'GiveUp' } })
+  })
+})

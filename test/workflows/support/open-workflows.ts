@@ -1,0 +1,31 @@
+/** Instances on a database of their own, each a process as far as the database can tell; ended with the test. */
+import type pg from 'pg'
+import { onTestFinished } from 'vitest'
+import { type Aftercommit, type AftercommitOptions, createAftercommit } from '../../../src/index.ts'
+import { connect, testDatabase } from '../../support/database.ts'
+import { collectingLogger } from '../../support/logger.ts'
+
+export interface OpenWorkflows {
+  readonly url: string
+  readonly sql: pg.Client
+  /** Another process; started by the test, where it wants one. */
+  open(options?: AftercommitOptions): Aftercommit & { readonly lines: readonly string[] }
+  rows(table: string, where?: string): Promise<number>
+}
+
+export async function openWorkflows({ major = 18 }: { major?: 18 | 14 } = {}): Promise<OpenWorkflows> {
+  const { url } = await testDatabase({ major, migrated: true })
+  const sql = await connect(url)
+  return {
+    url,
+    sql,
+    open(options = {}) {
+      const { logger, lines } = collectingLogger()
+      const ac = createAftercommit({ database: url, logger, ...options })
+      onTestFinished(() => ac.stop())
+      return Object.assign(ac, { lines })
+    },
+    rows: async (table, where = 'true') =>
+      (await sql.query(`select from aftercommit.${table} where ${where}`)).rowCount ?? 0,
+  }
+}
