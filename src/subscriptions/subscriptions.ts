@@ -37,7 +37,10 @@ export interface SubscriptionsOptions {
 export interface SubscriptionsPart extends Subscriptions {
   /** Known from now on; registered in the database when the process starts. */
   register(definition: Definition): SubscriptionHandle
-  /** Ends what runs under this id here and goes on with another definition, which is a new generation if it differs. */
+  /**
+   * Ends what runs under this id here and goes on with another definition, which is a new generation if it differs.
+   * Resolves when no process moves the checkpoint with the one before; when that fails, the one before goes on.
+   */
   replace(definition: Definition): Promise<void>
   /** Registers in the database what was registered here, and runs it. */
   readonly service: Service
@@ -145,9 +148,21 @@ export function createSubscriptions(options: SubscriptionsOptions): Subscription
       return createHandle(definition.id, handleParts)
     },
     async replace(definition) {
-      known.set(definition.id, definition)
-      await keeper.remove(definition.id)
-      if (started && isMine(definition.id)) keeper.add(definition)
+      const { id } = definition
+      const before = known.get(id)
+      known.set(id, definition)
+      await keeper.remove(id)
+      if (!started || !isMine(id)) return
+      try {
+        // From here on nobody moves the checkpoint with the definition before.
+        keeper.addPlaced({ definition, generation: await place(definition) })
+      } catch (error) {
+        if (before) {
+          known.set(id, before)
+          keeper.add(before)
+        }
+        throw error
+      }
     },
     service: {
       name: keeper.name,

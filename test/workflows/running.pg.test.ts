@@ -9,22 +9,24 @@ interface Saga {
   readonly status: 'none' | 'begun' | 'over'
 }
 
-const saga = defineWorkflow<Saga, { order: string; type: 'begin' | 'end' }, { type: 'begun' | 'ended' }, never, string>({
-  type: 'saga',
-  id: (input) => input.order,
-  initial: () => ({ status: 'none' }),
-  evolve: (_, event) => ({ status: event.type === 'begun' ? 'begun' : 'over' }),
-  decide: ({ status }, { type }) => {
-    if (type === 'begin') return status === 'none' ? accept([{ type: 'begun' }]) : reject('begun already')
-    return status === 'begun' ? accept([{ type: 'ended' }]) : reject('not begun')
+const saga = defineWorkflow<Saga, { order: string; type: 'begin' | 'end' }, { type: 'begun' | 'ended' }, never, string>(
+  {
+    type: 'saga',
+    id: (input) => input.order,
+    initial: () => ({ status: 'none' }),
+    evolve: (_, event) => ({ status: event.type === 'begun' ? 'begun' : 'over' }),
+    decide: ({ status }, { type }) => {
+      if (type === 'begin') return status === 'none' ? accept([{ type: 'begun' }]) : reject('begun already')
+      return status === 'begun' ? accept([{ type: 'ended' }]) : reject('not begun')
+    },
+    isTerminal: ({ status }) => status === 'over',
+    on: {
+      'order.placed': ({ aggregateId }) => ({ order: aggregateId!, type: 'begin' }),
+      'order.shipped': ({ aggregateId }) =>
+        aggregateId === 'ignored' ? undefined : { order: aggregateId!, type: 'end' },
+    },
   },
-  isTerminal: ({ status }) => status === 'over',
-  on: {
-    'order.placed': ({ aggregateId }) => ({ order: aggregateId!, type: 'begin' }),
-    'order.shipped': ({ aggregateId }) =>
-      aggregateId === 'ignored' ? undefined : { order: aggregateId!, type: 'end' },
-  },
-})
+)
 
 describe('driven by the log', () => {
   const event = (type: string, id: string) => ({ type, aggregate: { type: 'order', id }, payload: null })
