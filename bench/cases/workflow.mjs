@@ -15,7 +15,7 @@ const TIMERS = 10_000
 const SCHEMA = 'bench_workflow'
 
 /** Two inputs, the second returned by the effect of the first; each asks for an effect and sets a timer. */
-export const order = defineWorkflow({
+const order = defineWorkflow({
   type: 'order_flow',
   id: ({ id }) => id,
   initial: () => ({ step: 0 }),
@@ -80,7 +80,7 @@ export function run({ url, rounds, ms }) {
 }
 
 /** Connections that send what they are given without waiting for the answers, as ours do. */
-export async function pipelined(url, count) {
+async function pipelined(url, count) {
   const clients = Array.from({ length: count }, () => new pg.Client({ connectionString: url, pipeline: true }))
   await Promise.all(clients.map((client) => client.connect()))
   return { clients, end: () => Promise.all(clients.map((client) => client.end())) }
@@ -102,7 +102,7 @@ async function measureSteps(ac, url, { rounds, ms }) {
   return rates
 }
 
-export async function prepareBare(client) {
+async function prepareBare(client) {
   await client.query(`create table ${SCHEMA}.bare_instances (type text, id text, version bigint not null, unique_key text,
     created_at timestamptz not null, last_event_at timestamptz not null, last_position bigint not null, primary key (type, id))`)
   await client.query(`create index on ${SCHEMA}.bare_instances (type, last_position)`)
@@ -112,7 +112,7 @@ export async function prepareBare(client) {
 }
 
 /** What a programmer who knows the tables would send: lock and read; then everything else at once. */
-export async function bareStep(client, id) {
+async function bareStep(client, id) {
   client.query('begin')
   await client.query(
     `select version, clock_timestamp() from ${SCHEMA}.bare_instances where type = 'order' and id = $1 for update`,
@@ -245,7 +245,7 @@ async function bareTimer(client, { id, instance }) {
 }
 
 /** From the first input to the end of the second effect, many at a time. */
-export async function measureFlows(url, rounds) {
+async function measureFlows(url, rounds) {
   const ours = await openFlows(url)
   const dbos = await openDbos(url)
   const rates = { ours: [], dbos: [] }
@@ -262,7 +262,7 @@ export async function measureFlows(url, rounds) {
   return { ours: median(rates.ours), dbos: median(rates.dbos) }
 }
 
-export async function inFlight(count, play) {
+async function inFlight(count, play) {
   let left = count
   await Promise.all(
     Array.from({ length: IN_FLIGHT }, async () => {
@@ -271,7 +271,7 @@ export async function inFlight(count, play) {
   )
 }
 
-export async function openFlows(url) {
+async function openFlows(url) {
   const { createAftercommit } = await import('aftercommit')
   const schema = `${SCHEMA}_flows`
   const ac = createAftercommit({ database: url, schema, poolSize: 16 })
@@ -303,12 +303,13 @@ export async function openFlows(url) {
   }
 }
 
-export async function openDbos(url) {
+async function openDbos(url) {
   const admin = new pg.Client(url)
   await admin.connect()
   await admin.query('drop database if exists bench_dbos with (force)')
   await admin.query('create database bench_dbos')
-  const database = url.replace(/\/[^/?]*(\?|$)/, '/bench_dbos$1')
+  // It wants a host in the URL, also where the socket of the query string is meant.
+  const database = url.replace('@/', '@localhost/').replace(/\/[^/?]*(\?|$)/, '/bench_dbos$1')
   DBOS.setConfig({ name: 'bench', systemDatabaseUrl: database, logLevel: 'error', runAdminServer: false })
   const flow = DBOS.registerWorkflow(
     async (id) => {

@@ -44,6 +44,7 @@ const READ_TABLES = [
   'positions',
   'delivery_lanes',
   'observer_runs',
+  'workflow_snapshots',
 ]
 /** Written once and never changed. */
 const APPEND_TABLES = ['observer_actions', 'observer_versions', 'runs']
@@ -64,9 +65,12 @@ const WRITE_TABLES = [
   'delivery_pauses',
   'destinations',
   'observer_alerts',
+  'workflow_inputs',
+  'input_observations',
+  'schedules',
 ]
-/** One row that is there for good. */
-const UPDATE_TABLES = ['delivery_state']
+/** Rows that somebody else makes, or that are there for good. */
+const UPDATE_TABLES = ['delivery_state', 'workflow_instances']
 const SEQUENCES = ['delivery_ids']
 
 export async function grantEmit(db: Queryable, role: string): Promise<void> {

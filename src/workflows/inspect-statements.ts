@@ -112,8 +112,9 @@ export async function selectTimers(
             d.run_at = '${HELD}' as held
        from ${db.schema}.delivery_lanes l
       cross join lateral (
-        select * from ${db.schema}.deliveries_0 d
-         where d.lane = l.lane and d.unique_key is not null and ($2::text is null or d.key = $2::text)
+        select * from ${db.schema}.deliveries d
+         where d.lane = l.lane and d.segment = 0 and d.unique_key is not null and d.key is not null
+           and ($2::text is null or d.key = $2::text)
          order by d.run_at, d.id
          limit ${Math.trunc(limit)}) d
       where l.kind = 'timer' and d.owner = l.name and ($1::text is null or l.name = $1::text)

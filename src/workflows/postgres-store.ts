@@ -94,7 +94,7 @@ export function createPostgresStore({
       return commitStatement(database, prepared)
     }
     try {
-      const load = loadStatement(database, { ...request, lock: true })
+      const load = loadStatement(database, { ...request, lock: true, own: true })
       const row = await database.twoTrips<{ answer: string }, { answer: string }>(load, toWrite)
       if (row === undefined) return undefined
       const committed = toCommitted(row)

@@ -75,18 +75,18 @@ export async function markFired(db: Queryable, id: string, firedAt: Date, nextAt
 /** The row that would fire next goes, whoever has claimed it. */
 export async function removeNext(db: Queryable, name: string): Promise<void> {
   await db.query(
-    `delete from ${db.schema}.deliveries_0 d
+    `delete from ${db.schema}.deliveries d
       using ${db.schema}.delivery_lanes l
-      where l.kind = 'timer' and l.name = $1::text and d.lane = l.lane and d.unique_key is not null`,
+      where l.kind = 'timer' and l.name = $1::text and d.lane = l.lane and d.segment = 0 and d.unique_key is not null`,
     [name],
   )
 }
 
 export async function hasNext(db: Queryable, name: string): Promise<boolean> {
   const { rows } = await db.query<{ there: boolean }>(
-    `select exists (select from ${db.schema}.deliveries_0 d
+    `select exists (select from ${db.schema}.deliveries d
                       join ${db.schema}.delivery_lanes l on l.lane = d.lane
-                     where l.kind = 'timer' and l.name = $1::text and d.unique_key is not null) as there`,
+                     where l.kind = 'timer' and l.name = $1::text and d.segment = 0 and d.unique_key is not null) as there`,
     [name],
   )
   return rows[0]!.there

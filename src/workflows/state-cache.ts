@@ -34,8 +34,4 @@ export class StateCache {
       return
     }
   }
-
-  forget({ type, id }: InstanceRef): void {
-    this.#states.delete(aggregateKey(type, id))
-  }
 }

@@ -12,8 +12,13 @@ import type {
   Written,
 } from './store.ts'
 
+/** A process that was put to sleep in the middle of a step must not keep its instance for ever. */
+const LONGEST_STEP = '60s'
+
 export interface LoadRequest extends Pick<StepRequest, 'instance' | 'known' | 'snapshotVersion' | 'inputId'> {
   readonly lock: boolean
+  /** The transaction is ours, and consists of this step. */
+  readonly own?: boolean | undefined
   readonly upTo?: number | undefined
 }
 
@@ -25,10 +30,13 @@ export async function loadInstance(db: Queryable, request: LoadRequest): Promise
 }
 
 export function loadStatement({ schema, sendsUntyped = false }: SqlDialect, request: LoadRequest): Statement {
-  const { instance, known, snapshotVersion, inputId, lock, upTo } = request
+  const { instance, known, snapshotVersion, inputId, lock, upTo, own } = request
+  const limit = own
+    ? `, pg_catalog.set_config('idle_in_transaction_session_timeout', '${LONGEST_STEP}', true) as longest`
+    : ''
   return {
     text: sendsUntyped
-      ? `select ${schema}.workflow_load($1, $2, $3, $4, $5, $6, $7, $8) as answer`
+      ? `select ${schema}.workflow_load($1, $2, $3, $4, $5, $6, $7, $8) as answer${limit}`
       : `select ${schema}.workflow_load($1::text, $2::text, $3::boolean, ($4::text)::bigint, ($5::text)::bigint,
            ($6::text)::integer, $7::text, ($8::text)::bigint) as answer`,
     values: [
