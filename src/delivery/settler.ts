@@ -13,7 +13,7 @@ export interface SettlerOptions {
   /** Rows that were somebody else's by then: nothing was changed. */
   readonly onLost: (claims: readonly Claim[]) => void
   /** Something was written, so there is room again. */
-  readonly onSettled: () => void
+  readonly onSettled: (done: readonly Claim[], failed: readonly Retry[]) => void
 }
 
 const MOST_AT_ONCE = 1_000
@@ -59,7 +59,7 @@ export class Settler {
       if (done.length > 0) await this.#persist(done, (db) => completeDeliveries(db, done))
       if (failed.length > 0) await this.#persist(failed, (db) => retryDeliveries(db, failed))
       this.#underway = 0
-      this.#options.onSettled()
+      this.#options.onSettled(done, failed)
     }
     this.#writing = undefined
   }

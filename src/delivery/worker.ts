@@ -94,9 +94,7 @@ export class Worker implements Service {
   #settledSinceRotation = false
   #quiet = false
   /** Rows that came without a claim. Nothing waits behind them, so their end is no reason to look for more. */
-  readonly #begun = new WeakSet<ClaimedRow>()
-  /** Something ended that others may wait for, or that is due again later. */
-  #isAwaited = false
+  readonly #begun = new WeakSet<Claim>()
   #claimedAt = Number.NEGATIVE_INFINITY
 
   constructor(options: WorkerOptions) {
@@ -109,11 +107,10 @@ export class Worker implements Service {
       clock,
       logger,
       onLost: (claims) => this.#forget(claims),
-      onSettled: () => {
+      onSettled: (done, failed) => {
         this.#settledSinceRotation = true
-        if (this.#quiet && !this.#isAwaited) return
-        this.#isAwaited = false
-        this.#loop.wake()
+        const isOver = failed.length === 0 && done.every((claim) => this.#begun.has(claim))
+        if (!this.#quiet || !isOver) this.#loop.wake()
       },
     })
     this.#outcomes = {
@@ -391,25 +388,17 @@ export class Worker implements Service {
     }
     if (!isThenable(result)) {
       this.#pace.ended()
-      this.#succeed(run)
+      succeed(this.#outcomes, run)
       return
     }
     this.#running.add(run)
     void this.#ended(
       run,
       withinTime(result, run, clock).then(
-        () => this.#succeed(run),
-        (error) => {
-          this.#isAwaited = true
-          return fail(this.#outcomes, run, error)
-        },
+        () => succeed(this.#outcomes, run),
+        (error) => fail(this.#outcomes, run, error),
       ),
     )
-  }
-
-  #succeed(run: Run): void {
-    this.#isAwaited ||= !this.#begun.has(run.row)
-    succeed(this.#outcomes, run)
   }
 
   async #ended(run: Run, settled: Promise<void>): Promise<void> {

@@ -1,0 +1,217 @@
+/**
+ * What follows from an input is written as a whole or not at all, whatever dies when; an effect is done at least once and its
+ * answer counts once; a timer fires once. What was done is read from a file that is not the product's.
+ */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { createAftercommit } from '../../src/index.ts'
+import { buildPackage } from '../support/build.ts'
+import { eventually } from '../support/eventually.ts'
+import { spawnScript, type TestProcess } from '../support/processes.ts'
+import { createProxy } from '../support/proxy.ts'
+import { fulfilment } from '../workflows/support/fulfilment.ts'
+import { openWorkflows } from '../workflows/support/open-workflows.ts'
+import { keepRunning } from './support/chaos.ts'
+
+beforeAll(buildPackage)
+
+const SCRIPT = fileURLToPath(new URL('support/workflow.mjs', import.meta.url))
+
+interface Call {
+  readonly what: 'begin' | 'end'
+  readonly id: string
+  readonly idempotencyKey: string
+  readonly attempt: number
+  readonly pid: number
+}
+
+interface Behaviour {
+  readonly dies?: { when: 'in the effect' | 'after the effect'; times?: number }
+  readonly holdsUntil?: string
+  readonly writes?: boolean
+}
+
+async function openPlay() {
+  const { url, sql, rows } = await openWorkflows()
+  const folder = mkdtempSync(join(tmpdir(), 'ac-workflow-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const ledger = join(folder, 'ledger')
+  writeFileSync(ledger, '')
+  return {
+    url,
+    sql,
+    rows,
+    flag: (name: string) => ({ path: join(folder, name), raise: () => writeFileSync(join(folder, name), '') }),
+    calls: (what: Call['what']): Call[] =>
+      readFileSync(ledger, 'utf8')
+        .split('\n')
+        .flatMap((line) => (line === '' ? [] : [JSON.parse(line) as Call]))
+        .filter((call) => call.what === what),
+    async start(behaviour: Behaviour = {}): Promise<TestProcess> {
+      const started = spawnScript(SCRIPT, [JSON.stringify({ url, ledger, ...behaviour })])
+      await started.waitForLine('started')
+      return started
+    },
+    /** From the side of whoever asks: nothing is run here. */
+    async ask(id: string): Promise<void> {
+      const { rows: lanes } = await sql.query(
+        `select aftercommit.delivery_lane('effect', 'task.do', '', '', 0::smallint) as effect,
+                aftercommit.delivery_lane('timer', 'task', '', '', 0::smallint) as timer`,
+      )
+      const chain = { correlation: 'c' }
+      await sql.query(`select aftercommit.workflow_commit('task', $1, 0, $2)`, [
+        id,
+        JSON.stringify({
+          events: [
+            [`${id}-1`, 'task.noted', { type: 'noted' }, { correlation_id: 'c' }],
+            [`${id}-2`, 'task.asked', { type: 'asked' }, { correlation_id: 'c' }],
+          ],
+          at: Date.now(),
+          work: [
+            [lanes[0].effect, { id: `task/${id}:1.0`, name: 'do', effect: { type: 'do', id }, generation: 1, chain }],
+            [
+              lanes[0].timer,
+              { input: { id, type: 'rang' }, key: 'bell', due: Date.now(), chain },
+              JSON.stringify([id, 'bell']),
+              new Date().toISOString(),
+            ],
+          ],
+        }),
+      ])
+    },
+    /** The types of its events, without the notes. */
+    async history(id: string): Promise<string[]> {
+      const found = await sql.query(
+        `select payload ->> 'type' as type from aftercommit.events
+          where aggregate_type = 'task' and aggregate_id = $1 and payload ->> 'type' <> 'noted' order by version`,
+        [id],
+      )
+      return found.rows.map(({ type }) => type)
+    },
+  }
+}
+
+describe('a process that is killed', () => {
+  it('at any moment leaves every step whole: events, instance, key, effect and timer, or none of them', async () => {
+    const { start, sql, rows } = await openPlay()
+    for (let kill = 0; kill < 6; kill++) {
+      const writer = await start({ writes: true })
+      await writer.waitForLine('writing')
+      const before = await rows('workflow_instances')
+      await eventually(async () => (await rows('workflow_instances')) > before + kill * 7)
+      writer.kill('SIGKILL')
+      await writer.exited
+    }
+    // What they had begun is finished by another, and then everything must add up.
+    const last = await start()
+    await eventually(async () => (await rows('deliveries')) === 0, { deadline: 120_000 })
+    last.kill('SIGTERM')
+    await last.exited
+    const { rows: wrong } = await sql.query(
+      `select i.id, i.version, e.count, e.types
+         from aftercommit.workflow_instances i
+        cross join lateral (select count(*) as count, array_agg(e.version::int order by e.position) as versions,
+                                   string_agg(e.payload ->> 'type', ' ' order by e.version) as types
+                              from aftercommit.events e
+                             where e.aggregate_type = i.type and e.aggregate_id = i.id) e
+        where i.version <> e.count or e.versions <> array(select generate_series(1, i.version::int))
+           or e.types not in ('noted asked noted done noted rang', 'noted asked noted rang noted done')`,
+    )
+    expect(wrong).toEqual([])
+    expect(await rows('workflow_instances')).toBeGreaterThan(20)
+    expect(await rows('workflow_keys')).toBe(await rows('workflow_instances'))
+    const { rows: strangers } = await sql.query(
+      `select from aftercommit.events e
+        where e.aggregate_type = 'task'
+          and not exists (select from aftercommit.workflow_instances i where i.type = 'task' and i.id = e.aggregate_id)`,
+    )
+    expect(strangers).toEqual([])
+    expect(await rows('letters')).toBe(0)
+  })
+
+  it('after an effect and before its answer is stored: the effect runs again with the same key, the answer counts once', async () => {
+    const play = await openPlay()
+    const place = keepRunning(() => play.start({ dies: { when: 'after the effect', times: 1 } }))
+    await play.ask('a')
+    await eventually(async () => (await play.history('a')).length === 3, { deadline: 60_000 })
+    await place.stop()
+    expect((await play.history('a')).sort()).toEqual(['asked', 'done', 'rang'])
+    const begun = play.calls('begin')
+    expect(begun).toHaveLength(2)
+    expect(new Set(begun.map(({ idempotencyKey }) => idempotencyKey))).toEqual(new Set(['task/a:1.0']))
+  })
+
+  it('by an effect each time: that one becomes a dead letter after its attempts, and the workflow hears of it', async () => {
+    const play = await openPlay()
+    const place = keepRunning(() => play.start({ dies: { when: 'in the effect' } }))
+    await play.ask('a')
+    await eventually(async () => (await play.history('a')).includes('failed'), { deadline: 60_000 })
+    await place.stop()
+    const { rows: letters } = await play.sql.query('select kind, owner, key, status, error from aftercommit.letters')
+    expect(letters).toMatchObject([
+      { kind: 'effect', owner: 'task', key: 'a', status: 'resolved', error: { code: 'PROCESS_DIED' } },
+    ])
+    expect(await play.rows('workflow_instances', 'completed_at is not null')).toBe(1)
+    expect(await play.rows('deliveries')).toBe(0)
+  })
+})
+
+it('a process that slept past its lease changes nothing when it wakes', async () => {
+  const play = await openPlay()
+  const release = play.flag('release')
+  const sleeper = await play.start({ holdsUntil: release.path })
+  await play.ask('a')
+  // Asleep in the effect, and not in the middle of firing the timer.
+  await eventually(async () => play.calls('begin').length === 1 && (await play.history('a')).includes('rang'))
+  sleeper.kill('SIGSTOP')
+  await play.sql.query(`update aftercommit.delivery_workers set lease_until = '-infinity'`)
+  release.raise()
+  await play.start()
+  await eventually(async () => (await play.history('a')).includes('done'))
+  const before = await play.history('a')
+  sleeper.kill('SIGCONT')
+  await eventually(() => play.calls('end').some(({ pid }) => pid === sleeper.pid))
+  sleeper.kill('SIGTERM')
+  await sleeper.exited
+  expect((await play.history('a')).filter((type) => type === 'done')).toEqual(['done'])
+  expect(await play.history('a')).toEqual(expect.arrayContaining(before))
+  expect(play.calls('begin')).toHaveLength(2)
+})
+
+describe('a connection that is cut', () => {
+  it('after any part of the answers: the input was applied as a whole, or not at all, and the caller can repeat it', async () => {
+    const { url, sql, rows } = await openWorkflows()
+    const proxy = await createProxy(url)
+    const direct = createAftercommit({ database: url })
+    onTestFinished(() => direct.stop())
+    direct.workflows.register(fulfilment)
+    let applied = 0
+    let unknown = 0
+    for (let bytes = 0; bytes < 420; bytes += 30) {
+      const ac = createAftercommit({ database: proxy.url, poolSize: 1 })
+      ac.workflows.register(fulfilment)
+      await ac.workflows.execute(fulfilment, { type: 'place', orderId: `warm-${bytes}`, total: 1 })
+      const id = `cut-${bytes}`
+      const place = { type: 'place', orderId: id, total: 1, key: id } as const
+      proxy.cutAfter(bytes)
+      const outcome = await ac.workflows.execute(fulfilment, place, { inputId: id }).catch((error) => error)
+      proxy.pass()
+      await ac.stop()
+      if (outcome.code === 'OUTCOME_UNKNOWN') unknown++
+      const state = await direct.workflows.query(fulfilment, id)
+      const found = await sql.query(`select from aftercommit.deliveries where key = $1`, [id])
+      expect([id, found.rowCount]).toEqual([id, state === undefined ? 0 : 2])
+      expect([id, await rows('workflow_keys', `id = '${id}'`)]).toEqual([id, state === undefined ? 0 : 1])
+      if (state !== undefined) applied++
+      const again = await direct.workflows.execute(fulfilment, place, { inputId: id })
+      expect(again.outcome).toBe('accepted')
+      expect((await direct.workflows.query(fulfilment, id))!.version).toBe(1)
+    }
+    expect(applied).toBeGreaterThan(0)
+    expect(applied).toBeLessThan(14)
+    expect(unknown).toBeGreaterThan(0)
+  })
+})
