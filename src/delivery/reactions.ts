@@ -10,7 +10,7 @@
  */
 import { stringifyJson } from '../events/index.ts'
 import type { Queryable } from '../postgres/index.ts'
-import type { Clock } from '../runtime/index.ts'
+import { type Clock, isThenable } from '../runtime/index.ts'
 import type { RunContext, Work } from './delivery.ts'
 import { decideOutcome } from './failure.ts'
 import { createHeldKeys } from './held-keys.ts'
@@ -354,8 +354,4 @@ export function createReactions(parts: ReactionParts): Reactions {
       return pending.length === 1 ? pending[0] : Promise.all(pending).then(() => {})
     },
   }
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
 }

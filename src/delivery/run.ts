@@ -2,13 +2,13 @@
 import { AftercommitError } from '../errors.ts'
 import { parseJson } from '../events/index.ts'
 import type { Transaction } from '../postgres/index.ts'
-import { type Clock, formatDuration } from '../runtime/index.ts'
+import { type Clock, formatDuration, LazySignal, withDeadline } from '../runtime/index.ts'
 import type { Delivery, RunContext, Work } from './delivery.ts'
 import type { Lane } from './lanes.ts'
 import { type Claim, type ClaimedRow, completeDeliveries } from './statements.ts'
 
 /** The signal is made when somebody looks at it: most work never does. */
-export class Run implements RunContext {
+export class Run extends LazySignal implements RunContext {
   readonly claim: Claim
   readonly row: ClaimedRow
   readonly work: Work
@@ -20,10 +20,9 @@ export class Run implements RunContext {
   completed = false
   /** Somebody else's by now: what it does changes nothing, and nothing is written about it. */
   lost = false
-  #controller: AbortController | undefined
-  #reason: unknown
 
   constructor(row: ClaimedRow, lane: Lane, work: Work) {
+    super()
     this.claim = row
     this.row = row
     this.work = work
@@ -40,19 +39,6 @@ export class Run implements RunContext {
       attempt: row.attempts,
       createdAt: new Date(row.createdMs),
     }
-  }
-
-  get signal(): AbortSignal {
-    if (this.#controller === undefined) {
-      this.#controller = new AbortController()
-      if (this.#reason !== undefined) this.#controller.abort(this.#reason)
-    }
-    return this.#controller.signal
-  }
-
-  abort(reason: unknown): void {
-    this.#reason ??= reason
-    this.#controller?.abort(reason)
   }
 
   async complete(tx: Transaction): Promise<void> {
@@ -73,22 +59,10 @@ export class Run implements RunContext {
 
 /** Work that is still running after its time is given up; what it does from then on changes nothing here. */
 export function withinTime(promise: PromiseLike<unknown>, run: Run, clock: Clock): Promise<unknown> {
-  return new Promise((resolve, reject) => {
-    const cancel = clock.setTimer(run.work.timeoutMs, () => {
-      const error = timedOut(run.work)
-      run.abort(error)
-      reject(error)
-    })
-    promise.then(
-      (value) => {
-        cancel()
-        resolve(value)
-      },
-      (error) => {
-        cancel()
-        reject(error)
-      },
-    )
+  return withDeadline(promise, run.work.timeoutMs, clock, () => {
+    const error = timedOut(run.work)
+    run.abort(error)
+    return error
   })
 }
 

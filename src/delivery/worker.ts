@@ -17,6 +17,7 @@ import {
   type CounterSeries,
   createLoop,
   type Health,
+  isThenable,
   type Logger,
   type Loop,
   type LoopContext,
@@ -496,8 +497,4 @@ function cancelled({ delivery }: Run): AftercommitError {
 
 function nameOf({ kind, name }: { kind: string; name: string }): string {
   return JSON.stringify([kind, name])
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
 }

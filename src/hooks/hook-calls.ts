@@ -6,7 +6,7 @@
 import { AftercommitError } from '../errors.ts'
 import { type EventDefinitions, isUndecodable } from '../events/index.ts'
 import { type AnyEvent, liftEvent } from '../log/index.ts'
-import { backoffDelay, type Clock, createThrottledLog, type Logger, withTimeout } from '../runtime/index.ts'
+import { backoffDelay, type Clock, createThrottledLog, isThenable, type Logger, withTimeout } from '../runtime/index.ts'
 import { causedBy, decideFailure } from '../subscriptions/index.ts'
 import { errorKind } from './error-kind.ts'
 import type { Hook } from './hook.ts'
@@ -213,8 +213,4 @@ export class HookCalls {
     const event = { event_id: id, event_type: type, correlation_id: correlationId, trace_id: traceId }
     return { hook: this.#options.hook.name, ...event, err: error }
   }
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
 }

@@ -15,6 +15,23 @@ export function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<
   })
 }
 
+/** The promise, or a rejection with whatever `onDeadline` gives after `ms`. The work itself goes on. */
+export function withDeadline<T>(
+  promise: PromiseLike<T>,
+  ms: number,
+  clock: Clock,
+  onDeadline: () => unknown,
+): Promise<T> {
+  return new Promise((resolve, reject) => {
+    settle(
+      promise,
+      resolve,
+      reject,
+      clock.setTimer(ms, () => reject(onDeadline())),
+    )
+  })
+}
+
 /**
  * The promise, or a `TIMED_OUT` error after `ms`. The work itself goes on: give it an AbortSignal if it can be ended.
  * `what` opens the message: `Loop "tailer" did not end` becomes `Loop "tailer" did not end within 30 s.`
@@ -29,7 +46,7 @@ export function withTimeout<T>(promise: Promise<T>, ms: number, clock: Clock, wh
 }
 
 function settle<T>(
-  promise: Promise<T>,
+  promise: PromiseLike<T>,
   resolve: (value: T) => void,
   reject: (error: unknown) => void,
   cleanUp: () => void,

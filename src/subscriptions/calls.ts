@@ -3,6 +3,7 @@ import { AftercommitError } from '../errors.ts'
 import { isUndecodable } from '../events/index.ts'
 import { type AnyEvent, liftEvent } from '../log/index.ts'
 import type { Queryable, Transaction } from '../postgres/index.ts'
+import { isThenable } from '../runtime/index.ts'
 import { assertAuthorized } from './authorize.ts'
 import { CallContext, causedBy, withinTime } from './handler-call.ts'
 import type { Item } from './lanes.ts'
@@ -146,8 +147,4 @@ async function tellCause(tx: Transaction, event: AnyEvent): Promise<void> {
 
 function leaseLost({ definition }: RunState): AftercommitError {
   return new AftercommitError('LEASE_LOST', `The lease of "${definition.id}" changed hands, so nothing was written.`)
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
 }

@@ -1,38 +1,24 @@
 /** One call of a handler: its context, its timeout, its cause. */
 import { AftercommitError } from '../errors.ts'
 import type { AnyEvent } from '../log/index.ts'
-import { type Cause, type Clock, formatDuration, runWithCause } from '../runtime/index.ts'
+import { type Cause, type Clock, formatDuration, LazySignal, runWithCause, withDeadline } from '../runtime/index.ts'
 import type { HandlerContext } from './definition.ts'
 
 /** The signal is made when somebody looks at it: most handlers never do, and it costs more than the rest of the call. */
-export class CallContext implements HandlerContext {
+export class CallContext extends LazySignal implements HandlerContext {
   readonly attempt: number
   readonly subscription: string
   readonly idempotencyKey: string
   readonly redriven: boolean
   readonly tx: unknown
-  #controller: AbortController | undefined
-  #reason: unknown
 
   constructor(subscription: string, event: AnyEvent, attempt: number, redriven: boolean, tx: unknown) {
+    super()
     this.subscription = subscription
     this.attempt = attempt
     this.redriven = redriven
     this.idempotencyKey = `${subscription}:${event.id}`
     this.tx = tx
-  }
-
-  get signal(): AbortSignal {
-    if (this.#controller === undefined) {
-      this.#controller = new AbortController()
-      if (this.#reason !== undefined) this.#controller.abort(this.#reason)
-    }
-    return this.#controller.signal
-  }
-
-  abort(reason: unknown): void {
-    this.#reason = reason
-    this.#controller?.abort(reason)
   }
 }
 
@@ -60,25 +46,13 @@ export function withinTime(
   clock: Clock,
   context: CallContext,
 ): Promise<unknown> {
-  return new Promise((resolve, reject) => {
-    const cancel = clock.setTimer(timeoutMs, () => {
-      const error = new AftercommitError(
-        'TIMED_OUT',
-        `The handler of "${context.subscription}" was still running after ${formatDuration(timeoutMs)}. Its signal has fired; ` +
-          'make it end then, or raise `timeout`.',
-      )
-      context.abort(error)
-      reject(error)
-    })
-    promise.then(
-      (value) => {
-        cancel()
-        resolve(value)
-      },
-      (error) => {
-        cancel()
-        reject(error)
-      },
+  return withDeadline(promise, timeoutMs, clock, () => {
+    const error = new AftercommitError(
+      'TIMED_OUT',
+      `The handler of "${context.subscription}" was still running after ${formatDuration(timeoutMs)}. Its signal has fired; ` +
+        'make it end then, or raise `timeout`.',
     )
+    context.abort(error)
+    return error
   })
 }

@@ -4,7 +4,7 @@
  */
 import type { EventDefinitions } from '../events/index.ts'
 import { type AnyEvent, liftEvent } from '../log/index.ts'
-import type { Clock } from '../runtime/index.ts'
+import { type Clock, isThenable } from '../runtime/index.ts'
 import { assertAuthorized, CallContext, causedBy, type Definition, withinTime } from '../subscriptions/index.ts'
 import type { OpenTransaction } from './memory-transaction.ts'
 
@@ -74,8 +74,4 @@ async function settle(called: Promise<unknown>, tx: OpenTransaction | undefined)
     throw error
   }
   tx?.commit()
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
 }

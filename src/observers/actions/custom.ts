@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { AftercommitError } from '../../errors.ts'
 import { closest } from '../../events/index.ts'
-import { formatDuration, summarizeError, toMs } from '../../runtime/index.ts'
+import { formatDuration, isThenable, summarizeError, toMs } from '../../runtime/index.ts'
 import { causedBy, GiveUp, isHopeless, RetryAfter } from '../../subscriptions/index.ts'
 import type {
   ActionContext,
@@ -96,10 +96,6 @@ class CustomCall implements CustomContext {
   get signal(): AbortSignal {
     return this.#request.signal
   }
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
 }
 
 function toObserverError(what: string, error: unknown): ObserverError {
