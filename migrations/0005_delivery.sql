@@ -155,6 +155,15 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp as $afte
 #variable_conflict use_column
 begin
   perform pg_sequence_last_value(:positions_literal::regclass);
+  if jsonb_path_exists(p_rows, '$[*].worker') then
+    -- Locked, so that nobody forgets a worker while its claims are not yet to be seen. One that is forgotten or never was is
+    -- noted as gone: a claim of somebody unknown would be looked for by nobody.
+    perform from :schema.delivery_workers
+      where worker in (select r.worker from jsonb_to_recordset(p_rows) as r(worker text)) for key share;
+    insert into :schema.delivery_workers (worker, process, lease_until)
+    select distinct r.worker, '', '-infinity'::timestamptz from jsonb_to_recordset(p_rows) as r(worker text) where r.worker is not null
+    on conflict do nothing;
+  end if;
   return query
   insert into :schema.deliveries (segment, id, lane, owner, key, ordered, unique_key, payload, run_at, attempts,
                                   first_attempt_at, last_attempt_at, error, token, worker)
@@ -201,7 +210,8 @@ $aftercommit$;
 create function :schema.due_lanes(p_most integer) returns setof integer
 language sql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $aftercommit$
   with recursive begin_at as materialized (
-    select floor(random() * coalesce((select max(lane) from :schema.delivery_lanes), 0))::integer as lane),
+    -- From a little before the first to a little after the last, so that those at the ends are met as often as others.
+    select floor(random() * (coalesce((select max(lane) from :schema.delivery_lanes), 0) + 100))::integer - 50 as lane),
   later(lane, n) as (
     (select d.lane, 1 from begin_at b, lateral (
        select lane from :schema.deliveries where segment in (1, 2, 3, 4) and lane > b.lane order by lane limit 1) d)
@@ -217,15 +227,24 @@ language sql volatile set search_path = pg_catalog, pg_temp set enable_seqscan =
              where d.segment in (1, 2, 3, 4) and d.lane > b.lane and d.lane <= f.lane order by d.lane limit 1), b.n + 1
       from earlier b
      where b.lane is not null and b.n < p_most),
-  put_off(lane, n) as (
+  -- Up and down from there: upwards alone would hardly ever come to the first lanes.
+  put_off_above(lane, n) as (
     (select d.lane, 1 from begin_at b, lateral (
        select lane from :schema.deliveries where segment = 0 and lane > b.lane order by lane limit 1) d)
     union all
     select (select d.lane from :schema.deliveries d where d.segment = 0 and d.lane > b.lane order by d.lane limit 1), b.n + 1
-      from put_off b
-     where b.lane is not null and b.n < 100)
+      from put_off_above b
+     where b.lane is not null and b.n < 50),
+  put_off_below(lane, n) as (
+    (select d.lane, 1 from begin_at b, lateral (
+       select lane from :schema.deliveries where segment = 0 and lane <= b.lane order by lane desc limit 1) d)
+    union all
+    select (select d.lane from :schema.deliveries d where d.segment = 0 and d.lane < b.lane order by d.lane desc limit 1), b.n + 1
+      from put_off_below b
+     where b.lane is not null and b.n < 50)
   select distinct found.lane
-    from (select lane from later union all select lane from earlier union all select lane from put_off
+    from (select lane from later union all select lane from earlier
+          union all select lane from put_off_above union all select lane from put_off_below
           union all
           select oldest.lane
             from (select d.lane from :schema.deliveries d, (select clock_timestamp() as now offset 0) c
@@ -263,7 +282,9 @@ $aftercommit$;
 
 -- How much of what is wanted a destination can take now. What is granted is taken from its bucket and counted as running
 -- at once; the row stays locked until the claim has ended, so limits hold for all processes together.
-create function :schema.grant_deliveries(p_worker text, p_destination text, p_wanted integer, p_most integer) returns integer
+-- p_places: how many the worker could begin at once. What it only held would be missing to those who could use it.
+create function :schema.grant_deliveries(
+  p_worker text, p_destination text, p_wanted integer, p_most integer, p_places integer) returns integer
 language plpgsql set search_path = pg_catalog, pg_temp as $aftercommit$
 declare
   d record;
@@ -282,7 +303,8 @@ begin
   if d.opened_at is not null then v_granted := 1; end if;
   if d.concurrency is not null then
     -- A limit that somebody set takes the place of the one that every process has for itself.
-    select least(case when d.opened_at is null then p_wanted else 1 end, d.concurrency - coalesce(sum((w.running ->> p_destination)::integer), 0)) into v_granted
+    select least(case when d.opened_at is null then p_wanted else 1 end, p_places,
+                 d.concurrency - coalesce(sum((w.running ->> p_destination)::integer), 0)) into v_granted
       from :schema.delivery_workers w
      where w.lease_until > clock_timestamp();
   end if;
@@ -312,9 +334,11 @@ $aftercommit$;
 -- Takes due work of the registered names, lanes in turn, higher priorities first. Rows of a worker that is gone are taken
 -- one at a time, if p_suspects, and come with `suspect`: one of them may be what ended it.
 -- p_token is new with every claim, and chosen by the worker: it knows what to give back when the answer gets lost.
--- p_running: how many it works on now for each destination, of which it takes at most p_most. A row that is null but for its lane says how far it looked in vain.
+-- p_running: how many it works on now for each destination, of which it takes at most p_most. p_places: how many it could
+-- begin at once. p_hanging: destinations that answer so slowly that it wants no more for them now.
 create function :schema.claim_deliveries(
-  p_worker text, p_token bigint, p_names jsonb, p_limit integer, p_suspects boolean, p_running jsonb, p_most integer)
+  p_worker text, p_token bigint, p_names jsonb, p_limit integer, p_suspects boolean, p_running jsonb, p_most integer,
+  p_places integer default 10000, p_hanging jsonb default '[]')
 returns table (segment smallint, id bigint, lane integer, owner text, key text, payload text, attempts integer,
                created_ms double precision, token bigint, suspect boolean, letter bigint)
 -- Rows come and go too fast for statistics to be right: every look is by index.
@@ -327,6 +351,7 @@ declare
   v_left integer := p_limit;
   v_got integer;
   v_level record;
+  v_suspect record;
 begin
   -- Locked, so that nobody forgets this worker while its claim is not yet to be seen.
   perform from :schema.delivery_workers where worker = p_worker and lease_until > v_now for key share;
@@ -335,33 +360,39 @@ begin
   end if;
   select array_agg(worker) into v_live from :schema.delivery_workers where lease_until > v_now or worker = p_worker;
 
+  if p_running is not null then
+    update :schema.delivery_workers set running = p_running where worker = p_worker and running <> p_running;
+  end if;
+
   if p_suspects and exists (select from :schema.delivery_workers where lease_until <= v_now) then
-    return query
-    with picked as materialized (
-      select d.segment, d.id
+    -- The first of each destination: one that takes nothing now must not keep the others waiting.
+    for v_suspect in
+      select distinct on (l.destination) d.segment, d.id, l.destination
         from :schema.deliveries d
         join :schema.delivery_lanes l on l.lane = d.lane
         join jsonb_to_recordset(p_names) as n(kind text, name text) on n.kind = l.kind and n.name = l.name
         left join :schema.delivery_pauses p on p.kind = l.kind and p.name = l.name
         left join :schema.destinations t on t.destination = l.destination and t.paused
        where d.token is not null and d.worker <> all (v_live) and p.kind is null and t.destination is null
-       order by d.id
-       limit 1
-         for update of d skip locked)
-    update :schema.deliveries d
-       set token = p_token, worker = p_worker, alone = true, last_attempt_at = v_now,
-           attempts = greatest(d.attempts + d.alone::integer, 1)
-      from picked
-     where d.segment = picked.segment and d.id = picked.id
-    returning d.segment, d.id, d.lane, d.owner, d.key, d.payload::text, d.attempts,
-              extract(epoch from d.created_at)::double precision * 1000, p_token, true, d.letter;
-    get diagnostics v_got = row_count;
-    v_left := v_left - v_got;
+       order by l.destination, d.id
+    loop
+      perform from :schema.deliveries d
+        where d.segment = v_suspect.segment and d.id = v_suspect.id and d.token is not null and d.worker <> all (v_live)
+          for update skip locked;
+      continue when not found;
+      continue when :schema.grant_deliveries(p_worker, v_suspect.destination, 1, 1, 1) < 1;
+      return query
+      update :schema.deliveries d
+         set token = p_token, worker = p_worker, alone = true, last_attempt_at = v_now,
+             attempts = greatest(d.attempts + d.alone::integer, 1)
+       where d.segment = v_suspect.segment and d.id = v_suspect.id
+      returning d.segment, d.id, d.lane, d.owner, d.key, d.payload::text, d.attempts,
+                extract(epoch from d.created_at)::double precision * 1000, p_token, true, d.letter;
+      v_left := v_left - 1;
+      exit;
+    end loop;
   end if;
 
-  if p_running is not null then
-    update :schema.delivery_workers set running = p_running where worker = p_worker and running <> p_running;
-  end if;
   for v_level in
     -- In any order: lanes that are held back must not be first every time.
     select l.priority, array_agg(l.lane order by random()) as lanes
@@ -374,6 +405,7 @@ begin
        -- A destination that takes nothing now would use up the turns of others, with all its tenants.
        and not coalesce(t.paused or t.resting_until > v_now or t.open_until > v_now, false)
        and (l.destination = '' or t.concurrency is not null or coalesce((p_running ->> l.destination)::integer, 0) < p_most)
+       and not p_hanging ? l.destination
        and exists (select from :schema.deliveries d
                     where d.lane = l.lane and d.run_at <= v_now and d.token is null)
      group by l.priority
@@ -392,7 +424,7 @@ begin
                                 where d.lane = t.lane and d.run_at <= v_now and d.token is null
                                 limit t.share) due)
                end,
-               p_most - coalesce((p_running ->> t.destination)::integer, 0) - (t.nth - 1) * t.share) as granted
+               p_most - coalesce((p_running ->> t.destination)::integer, 0) - (t.nth - 1) * t.share, p_places) as granted
         from (select l.lane, l.kind, l.destination,
                      exists (select from :schema.deliveries o where o.lane = l.lane and o.ordered) as ordered,
                      greatest(1, v_left / cardinality(v_level.lanes)) as share,
@@ -457,6 +489,20 @@ begin
     select d.run_at from :schema.deliveries d where d.segment = 0 and d.run_at > v_now and d.token is null order by d.run_at limit 1));
   return greatest(extract(epoch from v_next - v_now) * 1000, 0);
 end
+$aftercommit$;
+
+-- Whether something of the registered names could be done now but for a limit, a circuit or a rest of its destination. What
+-- is paused, or stands behind a dead letter, waits for somebody, and may wait for ever.
+create function :schema.has_due_deliveries(p_names jsonb) returns boolean
+language sql volatile set search_path = pg_catalog, pg_temp as $aftercommit$
+  select exists (
+    select from :schema.due_lanes(500) b
+      join :schema.delivery_lanes l on l.lane = b
+      join jsonb_to_recordset(p_names) as n(kind text, name text) on n.kind = l.kind and n.name = l.name
+      left join :schema.delivery_pauses p on p.kind = l.kind and p.name = l.name
+      left join :schema.destinations t on t.destination = l.destination and t.paused
+     where p.kind is null and t.destination is null
+       and exists (select from :schema.first_in_turn(l.lane, l.kind, clock_timestamp(), 1)))
 $aftercommit$;
 
 -- Empties segments that have run dry and makes the next one current. TRUNCATE needs an exclusive lock for a moment: it is

@@ -44,7 +44,15 @@ import {
   waitUntilReachable,
 } from './postgres/index.ts'
 import { createProjections, type ProjectionHandle, type ProjectionOptions } from './projections/index.ts'
-import { abortable, createGroup, createHealth, createRegistry, type Duration, toMs } from './runtime/index.ts'
+import {
+  abortable,
+  createDrainLimit,
+  createGroup,
+  createHealth,
+  createRegistry,
+  type Duration,
+  toMs,
+} from './runtime/index.ts'
 import {
   createProcessed,
   createRelays,
@@ -118,6 +126,7 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
   // Every reader that is starting listens to it.
   setMaxListeners(0, stopping.signal)
   const starts = new Set<Promise<void>>()
+  const drainLimit = createDrainLimit(clock, resolved.runtime.shutdownMs)
   let usable: Promise<void> | undefined
   let stopped = false
 
@@ -154,6 +163,7 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     wrapTransaction: withEmit,
     storeStacks: resolved.dlq.storeStacks,
     autoRedrive: resolved.dlq.autoRedrive,
+    drainMs: () => drainLimit.leftMs(),
     tellsDetails,
   })
   const delivering = createDelivering({
@@ -167,7 +177,7 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     willHear: () => following.tailer.status().state === 'armed',
     storeStacks: resolved.dlq.storeStacks,
     concurrency: resolved.runtime.maxConcurrency,
-    drainMs: resolved.runtime.shutdownMs,
+    drainMs: () => drainLimit.leftMs(),
   })
   /** Everywhere, and here also where nothing is heard. */
   const nudge = async () => {
@@ -304,6 +314,7 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
 
   /** A relay whose sink is away may be in the middle of a long pause. */
   async function stopSubscriptions(): Promise<void> {
+    drainLimit.begin()
     const ended = subscriptions.service.stop()
     relays.interrupt()
     await endAll(
@@ -319,9 +330,12 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     const deadline = clock.monotonic() + toMs(timeout, 'timeout')
     await start()
     const head = await settledPosition(database)
-    const isDone = () => subscriptions.reached(head) && delivering.quiet
-    while (!isDone() && clock.monotonic() < deadline) await clock.sleep(5)
-    const drained = isDone()
+    const isDone = async () => subscriptions.reached(head) && delivering.quiet && !(await delivering.isBehind())
+    let drained = await isDone()
+    while (!drained && clock.monotonic() < deadline) {
+      await clock.sleep(5)
+      drained = await isDone()
+    }
     await stopSubscriptions()
     return { drained, head }
   }

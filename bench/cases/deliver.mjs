@@ -55,7 +55,7 @@ export async function openOurs(url, schema = 'bench_deliver', words = {}) {
     willHear: () => false,
     storeStacks: false,
     concurrency: 50,
-    drainMs: 10_000,
+    drainMs: () => 10_000,
     ...words,
   })
   let left = 0

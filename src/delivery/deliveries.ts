@@ -21,7 +21,8 @@ export interface DeliveryOptions {
   readonly willHear: () => boolean
   readonly storeStacks: boolean
   readonly concurrency: number
-  readonly drainMs: number
+  /** How long `stop` may still wait for what is under way. */
+  readonly drainMs: () => number
 }
 
 export interface Delivering {
@@ -39,8 +40,10 @@ export interface Delivering {
   wake(): void
   /** Somebody changed something that workers must know. */
   nudged(): void
-  /** Nothing is due here and nothing under way. */
+  /** Nothing is due here and nothing under way, as far as was seen at the last look. */
   readonly quiet: boolean
+  /** Something is due that only waits for a limit or a rest of its destination. */
+  isBehind(): Promise<boolean>
 }
 
 export interface Claiming {
@@ -171,5 +174,6 @@ export function createDelivering(options: DeliveryOptions): Delivering {
     get quiet() {
       return !worker.isAble || worker.quiet
     },
+    isBehind: async () => worker.isAble && (await worker.isBehind()),
   }
 }

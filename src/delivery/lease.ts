@@ -29,6 +29,7 @@ import {
   expireWorkers,
   forgetWorkers,
   LEASE_SECONDS,
+  noteUnknownWorkers,
   renewWorker,
   selectPaused,
   type WorkerNews,
@@ -169,6 +170,7 @@ export class Lease implements Service {
     const { database, process, lock } = this.#options
     // Short: it is written into every row that is claimed.
     const worker = randomBytes(6).toString('base64url')
+    await noteUnknownWorkers(database.control)
     await forgetWorkers(database.control)
     const names = this.#names
     await enlistWorker(database.control, { worker, process, names, locks: lock().possible })

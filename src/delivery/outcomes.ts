@@ -3,6 +3,7 @@ import { copyEvent, type ErrorRecord, toErrorRecord } from '../dead-letters/inde
 import { stringifyJson } from '../events/index.ts'
 import { classify, type Database } from '../postgres/index.ts'
 import { type Logger, reconnectDelay } from '../runtime/index.ts'
+import type { CountAttempt } from './attempt-count.ts'
 import { decideOutcome } from './failure.ts'
 import type { Run } from './run.ts'
 import type { Settler } from './settler.ts'
@@ -15,7 +16,7 @@ export interface OutcomeParts {
   readonly settler: Settler
   readonly trouble: Trouble
   readonly storeStacks: boolean
-  readonly count: (kind: string, outcome: 'success' | 'retry' | 'dead') => void
+  readonly count: CountAttempt
 }
 
 export function succeed(parts: OutcomeParts, run: Run): void {

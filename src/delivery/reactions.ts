@@ -8,22 +8,19 @@
  *   slow                    a row that is already claimed by this worker; the event is passed while the call goes on
  *   the subscription ends   calls are aborted and nothing is written: whoever reads on does them again
  */
-import { stringifyJson } from '../events/index.ts'
 import type { Queryable } from '../postgres/index.ts'
 import { type Clock, isThenable } from '../runtime/index.ts'
 import type { RunContext, Work } from './delivery.ts'
 import { decideOutcome } from './failure.ts'
 import { createHeldKeys } from './held-keys.ts'
 import { HotCall } from './hot-call.ts'
-import type { Lane, Lanes } from './lanes.ts'
+import { createKeeping } from './keeping.ts'
+import type { Lanes } from './lanes.ts'
 import type { Lease } from './lease.ts'
 import { createNursery } from './nursery.ts'
 import { bury, fail, type OutcomeParts, succeed, toStoredError } from './outcomes.ts'
-import { Run, timedOut } from './run.ts'
+import { type Run, timedOut } from './run.ts'
 import { createSlots } from './slots.ts'
-import { createSpiller } from './spiller.ts'
-import type { AddedRow } from './statements.ts'
-import { newToken } from './token.ts'
 
 /** One thing that an event asks for. */
 export interface Reaction {
@@ -79,10 +76,10 @@ export interface Reactions {
 const SLOW_MS = 1_000
 
 export function createReactions(parts: ReactionParts): Reactions {
-  const { clock, lanes, lease, outcomes } = parts
+  const { clock, lease, outcomes } = parts
   const { trouble } = outcomes
-  const { spill } = createSpiller(parts.db)
   const held = createHeldKeys(parts.db, clock)
+  const keeping = createKeeping(parts, held)
   const slots = createSlots(parts.concurrency, parts.mostPerDestination)
   const nursery = createNursery()
   /** The end of the last one of each key that is under way here. */
@@ -91,8 +88,7 @@ export function createReactions(parts: ReactionParts): Reactions {
   function begin(reaction: Reaction, signal: () => AbortSignal): Promise<void> | undefined {
     const { key, destination } = reaction
     if (key !== null) return inOrder(reaction, key, signal)
-    if (mustWait(reaction)) return keep(reaction)
-    if (slots.isFull(destination)) return keep(reaction)
+    if (mustWait(reaction) || slots.isFull(destination)) return keep(reaction, signal)
     const slot = slots.take(destination)
     return slot === true ? attempt(reaction, signal) : slot.then(() => attemptLate(reaction, signal))
   }
@@ -109,7 +105,7 @@ export function createReactions(parts: ReactionParts): Reactions {
     if (!isOver && !lease.isPaused(work.kind, work.name, destination)) return attempt(reaction, signal)
     slots.give(destination)
     if (isOver) throw signal().reason
-    return keep(reaction)
+    return keep(reaction, signal)
   }
 
   /** One after the other for a key, and behind what waits in the database. */
@@ -119,7 +115,7 @@ export function createReactions(parts: ReactionParts): Reactions {
     const run = async () => {
       await held.refresh()
       if (signal().aborted) throw signal().reason
-      if (held.has(work.name, key) || mustWait(reaction)) return keep(reaction)
+      if (held.has(work.name, key) || mustWait(reaction)) return keep(reaction, signal)
       await slots.take(destination)
       await attemptLate(reaction, signal)
     }
@@ -161,19 +157,22 @@ export function createReactions(parts: ReactionParts): Reactions {
       let row: Promise<Run> | undefined
       let release = () => {}
       let letGo = () => {}
+      let slowed = () => {}
       let isOver = false
       const end = (error?: unknown) => {
         if (isOver) return
         isOver = true
         release()
         letGo()
+        slowed()
         slots.give(reaction.destination)
         settle(reaction, call, row, error, signal).then(resolve, reject)
       }
       nursery.add(() => {
         if (isOver) return
         release = guard(reaction, call, signal, end, () => {
-          row = claimed(reaction, call)
+          slowed = slots.slow(reaction.destination)
+          row = keeping.claim(reaction, call, signal)
           row.then((run) => {
             if (!isOver) letGo = hold(run, call)
             reaction.onEnd?.({ outcome: 'kept' })
@@ -260,81 +259,24 @@ export function createReactions(parts: ReactionParts): Reactions {
     await trouble.blame({ kind: work.kind, name: work.name, destination }, error)
     const outcome = decideOutcome(error, 1, work.retry)
     if (outcome.kind === 'dead') {
-      await bury(outcomes, await claimed(reaction, call), error)
+      await bury(outcomes, await keeping.claim(reaction, call, signal), error)
       reaction.onEnd?.({ outcome: 'dead', error })
       return
     }
     outcomes.count(work.kind, 'retry')
-    await add(reaction, {
-      delayMs: outcome.delayMs,
-      tried: {
-        attempts: outcome.counts ? 1 : 0,
-        sinceFirstMs: call.sinceMs(clock),
-        error: toStoredError(outcomes, error),
-      },
-    })
+    const tried = {
+      attempts: outcome.counts ? 1 : 0,
+      sinceFirstMs: call.sinceMs(clock),
+      error: toStoredError(outcomes, error),
+    }
+    await keeping.add(reaction, { delayMs: outcome.delayMs, tried }, signal)
     reaction.onEnd?.({ outcome: 'retry', error })
   }
 
   /** Not begun: a row that is due. */
-  async function keep(reaction: Reaction): Promise<void> {
-    await add(reaction, { delayMs: 0 })
+  async function keep(reaction: Reaction, signal: () => AbortSignal): Promise<void> {
+    await keeping.add(reaction, { delayMs: 0 }, signal)
     reaction.onEnd?.({ outcome: 'kept' })
-  }
-
-  /** A row for a call that is under way, as if this worker had claimed it. */
-  async function claimed(reaction: Reaction, call: HotCall): Promise<Run> {
-    const claim = { token: newToken(), worker: lease.worker ?? 'gone' }
-    const tried = { attempts: 1, sinceFirstMs: call.sinceMs(clock), error: null, claim }
-    const { row, added, lane } = await add(reaction, { delayMs: 0, tried }).catch((error) => {
-      // Whether there is a row now is not known; its event is handled again.
-      parts.onDoubt(claim.token)
-      throw error
-    })
-    const run = new Run(
-      {
-        segment: added.segment,
-        id: added.id,
-        token: claim.token,
-        lane: row.lane,
-        owner: row.owner,
-        key: row.key,
-        payload: row.payload,
-        attempts: 1,
-        createdMs: clock.now().getTime(),
-        suspect: false,
-        letter: null,
-      },
-      lane,
-      reaction.work,
-    )
-    return run
-  }
-
-  async function add(reaction: Reaction, words: Pick<AddedRow, 'delayMs' | 'tried'>) {
-    const { work, owner, destination, tenant, key, priority } = reaction
-    // Order is kept within a lane, so everything of a name that has one shares it.
-    const own = key === null ? { tenant, priority } : { tenant: '', priority: 0 }
-    const lane: Omit<Lane, 'lane'> = { kind: work.kind, name: work.name, destination, ...own }
-    const number = await lanes.numberOf(lane)
-    const row: AddedRow = {
-      lane: number,
-      owner,
-      key,
-      ordered: key !== null,
-      uniqueKey: null,
-      payload: stringifyJson(reaction.payload(), {
-        maxBytes: Number.MAX_SAFE_INTEGER,
-        maxDepth: 1_000,
-        name: 'payload',
-      }),
-      runAt: null,
-      ...words,
-    }
-    const written = key === null ? undefined : held.hold(work.name, key)
-    const added = await spill(row).finally(written)
-    if (words.tried?.claim === undefined) parts.onSpilled()
-    return { row, added, lane: { lane: number, ...lane } }
   }
 
   return {

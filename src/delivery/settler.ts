@@ -1,6 +1,7 @@
 /**
  * Writes down what became of claimed work, many in one statement: while one write is under way, what ends meanwhile
- * waits for the next. A write that fails is tried again until it succeeds: without it the work would be done twice.
+ * waits for the next. A write that fails is tried again until it succeeds, or until this is closed: without it the work
+ * will be done twice.
  */
 import type { Queryable } from '../postgres/index.ts'
 import { type Clock, type Logger, reconnectDelay } from '../runtime/index.ts'
@@ -24,6 +25,7 @@ export class Settler {
   #failed: Retry[] = []
   #writing: Promise<void> | undefined
   #underway = 0
+  #closed = false
 
   constructor(options: SettlerOptions) {
     this.#options = options
@@ -47,6 +49,15 @@ export class Settler {
   /** Resolves when everything that has ended is written. */
   async flush(): Promise<void> {
     while (this.#writing) await this.#writing
+  }
+
+  open(): void {
+    this.#closed = false
+  }
+
+  /** The process ends: what the database does not take now is left to whoever takes up the claims. */
+  close(): void {
+    this.#closed = true
   }
 
   async #write(): Promise<void> {
@@ -73,6 +84,7 @@ export class Settler {
         if (settled.size < claims.length && attempt === 1) onLost(claims.filter(({ id }) => !settled.has(id)))
         return
       } catch (error) {
+        if (this.#closed) return
         logger.warn(
           { err: error, deliveries: claims.length, attempt },
           'what became of deliveries was not written; it is tried again',

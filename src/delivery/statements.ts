@@ -81,6 +81,10 @@ export interface ClaimRequest {
   readonly running: string
   /** At most so many for one destination. */
   readonly most: number
+  /** How many could be begun at once: a destination with a limit gives no more. */
+  readonly places: number
+  /** JSON: destinations that get no more for now. */
+  readonly hanging: string
 }
 
 export async function claimDeliveries(db: Queryable, request: ClaimRequest): Promise<ClaimedRow[]> {
@@ -88,7 +92,7 @@ export async function claimDeliveries(db: Queryable, request: ClaimRequest): Pro
     `select segment, id::text as id, lane, owner, key, payload, attempts, created_ms, token::text as token,
             suspect, letter::text as letter
        from ${db.schema}.claim_deliveries($1::text, ($7::text)::bigint, ($2::text)::jsonb, ($3::text)::integer, $4::boolean,
-              ($5::text)::jsonb, ($6::text)::integer)`,
+              ($5::text)::jsonb, ($6::text)::integer, ($8::text)::integer, ($9::text)::jsonb)`,
     [
       request.worker,
       request.names,
@@ -97,6 +101,8 @@ export async function claimDeliveries(db: Queryable, request: ClaimRequest): Pro
       request.running,
       String(request.most),
       request.token.toString(),
+      String(request.places),
+      request.hanging,
     ],
   )
   return rows.map(toClaimedRow)
@@ -135,6 +141,15 @@ export async function nextDueMs(db: Queryable, names: string): Promise<number | 
     [names],
   )
   return rows[0]!.ms === null ? undefined : Number(rows[0]!.ms)
+}
+
+/** Whether something is due that only waits for a limit or a rest of its destination. */
+export async function hasDue(db: Queryable, names: string): Promise<boolean> {
+  const { rows } = await db.query<{ due: boolean }>(
+    `select ${db.schema}.has_due_deliveries(($1::text)::jsonb) as due`,
+    [names],
+  )
+  return rows[0]!.due
 }
 
 /** Done: the rows go. Answers the ids that were still ours. A claim has one token, so there are few groups. */

@@ -2,7 +2,7 @@
  * What this process knows of destinations that are not well or have limits, and what it tells the others. The database
  * has the truth; here is what was last heard, so that healthy destinations cost nothing.
  */
-import type { Database } from '../postgres/index.ts'
+import { type Database, recordAudit } from '../postgres/index.ts'
 import type { Logger } from '../runtime/index.ts'
 import { letRest, noteFailure, noteSuccess } from './destination-statements.ts'
 import { isDestinationFault, tellingOf } from './failure.ts'
@@ -50,8 +50,11 @@ export function createTrouble({
   async function tell({ kind, name, destination }: Attempted, error: unknown): Promise<void> {
     const { retryAfterMs, gone } = tellingOf(error)
     if (gone === true) {
-      const reason = 'its destination said that it is gone'
-      await pauseName(database.control, { kind, name, who: 'aftercommit', reason })
+      const by = { who: 'aftercommit', reason: 'its destination said that it is gone' }
+      await database.control.transaction(async (tx) => {
+        await recordAudit(tx, { ...by, what: 'delivery.pause', target: `${kind} ${name}` })
+        await pauseName(tx, { kind, name, ...by })
+      })
       logger.error({ kind, name }, 'paused: its destination said that it is gone for good')
       onPause()
     }

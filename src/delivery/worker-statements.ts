@@ -22,6 +22,21 @@ export async function enlistWorker(db: Queryable, { worker, process, names, lock
   )
 }
 
+/**
+ * Claims of workers that nobody knows, as after a restore of a part or a row removed by hand, are noted as those of one that
+ * is gone: else nobody would look for them.
+ */
+export async function noteUnknownWorkers(db: Queryable): Promise<void> {
+  await db.query(
+    `insert into ${db.schema}.delivery_workers (worker, process, lease_until)
+     select distinct d.worker, '', '-infinity'::timestamptz
+       from ${db.schema}.deliveries d
+      where d.token is not null and d.worker is not null
+        and not exists (select from ${db.schema}.delivery_workers w where w.worker = d.worker)
+     on conflict do nothing`,
+  )
+}
+
 /** Others learn that they are not alone any more: who is alone does not look often whether somebody has died. */
 export async function announceWorker(db: Queryable, channel: string): Promise<void> {
   await db.query('select pg_catalog.pg_notify($1::text, $2::text)', [channel, NUDGE])

@@ -14,7 +14,6 @@ import { AftercommitError } from '../errors.ts'
 import type { Database } from '../postgres/index.ts'
 import {
   type Clock,
-  type CounterSeries,
   createLoop,
   type Health,
   isThenable,
@@ -26,18 +25,21 @@ import {
   type ServiceState,
   withTimeout,
 } from '../runtime/index.ts'
+import { createAttemptCount } from './attempt-count.ts'
 import type { Work } from './delivery.ts'
 import { createDoubts, type Doubts } from './doubts.ts'
 import type { Lanes } from './lanes.ts'
 import type { Lease } from './lease.ts'
 import { bury, fail, type OutcomeParts, succeed } from './outcomes.ts'
 import { createPace } from './pace.ts'
+import { Places } from './places.ts'
 import { Run, withinTime } from './run.ts'
 import { Settler } from './settler.ts'
 import {
   type Claim,
   type ClaimedRow,
   claimDeliveries,
+  hasDue,
   nextDueMs,
   releaseDeliveries,
   retryDeliveries,
@@ -59,8 +61,8 @@ export interface WorkerOptions {
   readonly storeStacks: boolean
   /** How many at a time. */
   readonly concurrency: number
-  /** How long `stop` waits for what is under way. */
-  readonly drainMs: number
+  /** How long `stop` may still wait for what is under way. */
+  readonly drainMs: () => number
   /** Whether the bell will ring for new work; if not, it is looked for. */
   readonly willHear: () => boolean
 }
@@ -72,7 +74,6 @@ export interface Reservation {
 }
 
 const ROTATE_MS = 1_000
-const STUCK_MS = 100
 /** A segment that has seen so many rows is left to run empty. */
 const SEGMENT_ROWS = 1_000
 
@@ -85,10 +86,7 @@ export class Worker implements Service {
   readonly #pace
   readonly #doubts: Doubts
   readonly #works = new Map<string, Work>()
-  readonly #running = new Set<Run>()
-  /** Calls that began outside of this loop and have a row of this worker. */
-  readonly #held = new Set<Run>()
-  #waiting: Run[] = []
+  readonly #places: Places
   #names = '[]'
   #stopping = false
   #dueRotation = 0
@@ -102,6 +100,7 @@ export class Worker implements Service {
     this.#options = options
     const { database, clock, logger, metrics } = options
     this.#pace = createPace(options.concurrency)
+    this.#places = new Places(options.concurrency)
     this.#doubts = createDoubts(database.control, clock)
     this.#settler = new Settler({
       db: database.control,
@@ -119,7 +118,7 @@ export class Worker implements Service {
       logger,
       settler: this.#settler,
       storeStacks: options.storeStacks,
-      count: createCount(metrics),
+      count: createAttemptCount(metrics),
       trouble: options.trouble,
     }
     this.#loop = createLoop({
@@ -138,7 +137,16 @@ export class Worker implements Service {
 
   /** Nothing is due and nothing is under way, as far as this process could see at its last look. */
   get quiet(): boolean {
-    return this.#quiet && this.#running.size + this.#held.size === 0 && this.#settler.unsettled === 0
+    return this.#quiet && this.#isAtRest && this.#settler.unsettled === 0
+  }
+
+  get #isAtRest(): boolean {
+    return this.#places.running.size + this.#places.held.size === 0
+  }
+
+  /** Something that is due waits for a limit or a rest of its destination: it will be done, and is not done yet. */
+  isBehind(): Promise<boolean> {
+    return hasDue(this.#options.database.control, this.#names)
   }
 
   /** Something is registered here. */
@@ -169,10 +177,8 @@ export class Worker implements Service {
 
   /** A destination is to be left alone: what was claimed for it and not begun would only fail. */
   leaveAlone(destination: string): void {
-    const left = this.#waiting.filter(({ delivery }) => delivery.destination === destination)
-    if (left.length === 0) return
-    this.#waiting = this.#waiting.filter(({ delivery }) => delivery.destination !== destination)
-    void this.#giveBack(left.map(({ claim }) => claim))
+    const left = this.#places.take(({ delivery }) => delivery.destination === destination)
+    if (left.length > 0) void this.#giveBack(left.map(({ claim }) => claim))
   }
 
   /**
@@ -180,9 +186,8 @@ export class Worker implements Service {
    * once. Undefined where they could not begin now. What was committed is begun; of what may have been, the token is doubted.
    */
   reserve(kind: string, names: readonly string[]): Reservation | undefined {
-    const { lease, concurrency } = this.#options
-    const room = concurrency - this.#running.size - this.#waiting.length
-    if (this.#stopping || this.state !== 'running' || names.length > room) return undefined
+    const { lease } = this.#options
+    if (this.#stopping || this.state !== 'running' || names.length > this.#places.free) return undefined
     const isMine = (name: string) => this.#works.has(nameOf({ kind, name })) && !lease.isPaused(kind, name, '')
     const worker = lease.worker
     return worker !== undefined && names.every(isMine) ? { worker, token: newToken() } : undefined
@@ -211,23 +216,23 @@ export class Worker implements Service {
       'CLAIM_LOST',
       'The lease of this worker was lost; somebody else may be at it already.',
     )
-    for (const run of [...this.#running, ...this.#held]) {
+    for (const run of [...this.#places.running, ...this.#places.held]) {
       run.lost = true
       run.abort(reason)
     }
-    this.#waiting = []
+    this.#places.waiting = []
     this.wake()
   }
 
   /** Told like any other when its claim is lost. Call what it returns when it has ended. */
   hold(run: Run): () => void {
-    this.#held.add(run)
-    return () => this.#held.delete(run)
+    this.#places.held.add(run)
+    return () => this.#places.held.delete(run)
   }
 
   /** Somebody may have cancelled what is held here: whatever does not carry our token any more is ended. */
   async endCancelled(): Promise<void> {
-    const held = [...this.#running, ...this.#waiting, ...this.#held]
+    const held = this.#places.all
     if (held.length === 0) return
     const kept = await selectHeld(
       this.#options.database.control,
@@ -240,12 +245,13 @@ export class Worker implements Service {
       run.lost = true
       run.abort(cancelled(run))
     }
-    this.#waiting = this.#waiting.filter((run) => !run.lost)
+    this.#places.take((run) => run.lost)
     this.#forget(gone.map(({ claim }) => claim))
   }
 
   start(): Promise<void> {
     this.#stopping = false
+    this.#settler.open()
     return this.#loop.start()
   }
 
@@ -253,33 +259,40 @@ export class Worker implements Service {
   async stop(): Promise<void> {
     if (this.#stopping) return
     this.#stopping = true
-    const { database, clock, drainMs, logger } = this.#options
+    const { clock, drainMs } = this.#options
     await this.#loop.stop()
-    const unstarted = this.#waiting
-    this.#waiting = []
-    if (unstarted.length > 0) {
-      await releaseDeliveries(
-        database.control,
-        unstarted.map(({ claim }) => claim),
-      ).catch(() => {})
-    }
+    await this.#release(this.#places.take(() => true))
     const drained = async () => {
-      while (this.#running.size + this.#held.size > 0) await clock.sleep(5)
+      while (!this.#isAtRest) await clock.sleep(5)
       await this.#settler.flush()
     }
     try {
-      await withTimeout(drained(), drainMs, clock, 'Deliveries were still under way')
+      await withTimeout(drained(), drainMs(), clock, 'Deliveries were still under way')
     } catch (error) {
-      const left = [...this.#running, ...this.#held]
-      logger.error({ deliveries: left.length }, 'deliveries outlasted the drain limit; their claims are given back')
-      for (const run of left) {
-        run.lost = true
-        run.abort(error)
-      }
-      const retries = left.map(({ claim }) => ({ ...claim, delayMs: 0, error: null, counts: true }))
-      await retryDeliveries(database.control, retries).catch(() => {})
+      await this.#abandon(error)
       throw error
+    } finally {
+      this.#settler.close()
     }
+  }
+
+  /** What was not begun is given back, if the database listens; else it is taken up when the lease has ended. */
+  async #release(runs: readonly Run[]): Promise<void> {
+    if (runs.length === 0) return
+    const claims = runs.map(({ claim }) => claim)
+    await releaseDeliveries(this.#options.database.control, claims).catch(() => {})
+  }
+
+  async #abandon(error: unknown): Promise<void> {
+    const { database, logger } = this.#options
+    const left = this.#places.all
+    logger.error({ deliveries: left.length }, 'deliveries outlasted the drain limit; their claims are given back')
+    for (const run of left) {
+      run.lost = true
+      run.abort(error)
+    }
+    const retries = left.map(({ claim }) => ({ ...claim, delayMs: 0, error: null, counts: true }))
+    if (retries.length > 0) await retryDeliveries(database.control, retries).catch(() => {})
   }
 
   async #run(context: LoopContext): Promise<void> {
@@ -293,9 +306,9 @@ export class Worker implements Service {
         continue
       }
       await this.#doubts.settle()
-      const held = this.#running.size + this.#waiting.length + this.#settler.unsettled
+      const held = this.#places.claimed + this.#settler.unsettled
       const now = this.#options.clock.monotonic()
-      const room = this.#pace.room(held, this.#countStuck(now), now - this.#claimedAt)
+      const room = this.#pace.room(held, this.#places.countStuck(now), now - this.#claimedAt)
       const found = room > 0 ? await this.#claim(worker, room) : undefined
       this.#startWaiting()
       await this.#rotate()
@@ -334,9 +347,11 @@ export class Worker implements Service {
       token,
       names: this.#names,
       limit,
-      suspects: ![...this.#running, ...this.#waiting].some(({ row }) => row.suspect),
-      running: this.#countRunning(),
+      suspects: !this.#places.hasSuspect,
+      running: JSON.stringify(this.#places.countByDestination()),
       most: mostPerDestination(concurrency),
+      places: this.#places.free,
+      hanging: JSON.stringify(this.#places.hanging(this.#claimedAt)),
     })
     for (const { lane } of claimed) if (!lanes.known(lane)) await lanes.get(lane)
     return claimed
@@ -350,7 +365,7 @@ export class Worker implements Service {
     if (!work) return this.#giveBack([row])
     const run = new Run(row, lane, work)
     if (row.suspect && row.attempts > work.retry.maxAttempts) return bury(this.#outcomes, run, processEnded(run))
-    this.#waiting.push(run)
+    this.#places.waiting.push(run)
     return undefined
   }
 
@@ -362,17 +377,18 @@ export class Worker implements Service {
   }
 
   #startWaiting(): void {
-    const { concurrency, lease } = this.#options
+    const { lease } = this.#options
+    const places = this.#places
     // A process that stood still past its lease must not begin what somebody else may have by now.
-    if (this.#waiting.length === 0 || lease.worker === undefined) return
+    if (places.waiting.length === 0 || lease.worker === undefined) return
     const paused: Run[] = []
     let next = 0
-    while (next < this.#waiting.length && this.#running.size < concurrency && !this.#stopping) {
-      const run = this.#waiting[next++]!
+    while (next < places.waiting.length && !places.isFull && !this.#stopping) {
+      const run = places.waiting[next++]!
       if (lease.isPaused(run.work.kind, run.work.name, run.delivery.destination)) paused.push(run)
       else this.#start(run)
     }
-    if (next > 0) this.#waiting = this.#waiting.slice(next)
+    if (next > 0) places.waiting = places.waiting.slice(next)
     if (paused.length > 0) void this.#giveBack(paused.map(({ claim }) => claim))
   }
 
@@ -383,7 +399,7 @@ export class Worker implements Service {
     try {
       result = run.work.run(run.delivery, run)
     } catch (error) {
-      this.#running.add(run)
+      this.#places.running.add(run)
       void this.#ended(run, fail(this.#outcomes, run, error))
       return
     }
@@ -392,7 +408,7 @@ export class Worker implements Service {
       succeed(this.#outcomes, run)
       return
     }
-    this.#running.add(run)
+    this.#places.running.add(run)
     void this.#ended(
       run,
       withinTime(result, run, clock).then(
@@ -410,9 +426,9 @@ export class Worker implements Service {
         'what became of a delivery was not written; it is taken up when this process ends',
       )
     })
-    this.#running.delete(run)
+    this.#places.running.delete(run)
     this.#pace.ended()
-    if (this.#waiting.length > 0) this.#startWaiting()
+    if (this.#places.waiting.length > 0) this.#startWaiting()
     else if (!this.#quiet || !this.#begun.has(run.row)) this.#loop.wake()
   }
 
@@ -431,21 +447,6 @@ export class Worker implements Service {
     await rotateSegments(database.control, SEGMENT_ROWS)
   }
 
-  /** Those that go on and on: they must not keep the rest waiting for a batch to be worth it. */
-  #countStuck(now: number): number {
-    let stuck = 0
-    for (const { startedMs } of this.#running) if (now - startedMs > STUCK_MS) stuck++
-    return stuck
-  }
-
-  #countRunning(): string {
-    const counts: Record<string, number> = Object.create(null)
-    for (const { delivery } of [...this.#running, ...this.#waiting]) {
-      if (delivery.destination !== '') counts[delivery.destination] = (counts[delivery.destination] ?? 0) + 1
-    }
-    return JSON.stringify(counts)
-  }
-
   #renamed(): void {
     this.#names = JSON.stringify([...this.#works.values()].map(({ kind, name }) => ({ kind, name })))
     this.#options.lease.rename(this.#names)
@@ -457,22 +458,6 @@ export class Worker implements Service {
       { deliveries: claims.map(({ id }) => String(id)).slice(0, 20), count: claims.length },
       'claim lost: somebody else has these deliveries or they were cancelled, so nothing was written',
     )
-  }
-}
-
-/** Every series is found once: counting is on the way of every delivery. */
-function createCount(metrics: Registry): OutcomeParts['count'] {
-  const counter = metrics.counter({
-    name: 'aftercommit_delivery_attempts_total',
-    help: 'Attempts at deliveries by this process.',
-    labels: ['kind', 'outcome'],
-  })
-  const series = new Map<string, CounterSeries>()
-  return (kind, outcome) => {
-    const key = `${kind} ${outcome}`
-    const known = series.get(key) ?? counter.labels({ kind, outcome })
-    series.set(key, known)
-    known.inc()
   }
 }
 

@@ -31,19 +31,12 @@ import {
   readPastHole,
   readRows,
 } from './frontier-statements.ts'
+import { IdleMark } from './idle-mark.ts'
 import { nextPageSize } from './page-size.ts'
 import { createRecentEvents } from './recent-events.ts'
 import { createRhythm, type RhythmState } from './rhythm.ts'
 import { selectEvents } from './statements.ts'
-import {
-  beatHeart,
-  MARK_SECONDS,
-  type ProcessInfo,
-  registerProcess,
-  removeIdleMark,
-  removeProcess,
-  writeIdleMark,
-} from './wake-statements.ts'
+import { beatHeart, type ProcessInfo, registerProcess, removeProcess } from './wake-statements.ts'
 
 export interface TailerOptions {
   readonly database: Database
@@ -94,6 +87,7 @@ export class Tailer implements Service {
   readonly #frontier = createFrontier(0n)
   readonly #recent = createRecentEvents(0n)
   readonly #rhythm = createRhythm()
+  readonly #mark: IdleMark
   readonly #waiting = new Set<() => void>()
   readonly #started: { promise: Promise<void>; resolve: () => void }
   readonly #holes
@@ -108,15 +102,11 @@ export class Tailer implements Service {
   #pageSize = 1_000
   #wake: 'doorbell' | 'poll' = 'doorbell'
   #queueFull = false
-  #marked = false
-  /** Appenders that may not have seen our mark. */
-  #unseeing = new Set<string>()
   #dueHeartbeat = 0
   #dueCheck = 0
   /** Connections there had been when history was last looked at. */
   #connections = -1
   #duePublish = 0
-  #renewedAt = 0
   #rungSinceRead = false
   /** The last wait ended by itself. */
   #waitedInVain = false
@@ -125,6 +115,7 @@ export class Tailer implements Service {
   constructor(options: TailerOptions) {
     this.#options = options
     this.#started = withResolvers()
+    this.#mark = new IdleMark(options.database.control, options.clock, options.info.process)
     this.#holes = options.metrics.counter({
       name: 'aftercommit_log_holes_total',
       help: 'Positions that were passed because their transaction rolled back.',
@@ -196,7 +187,7 @@ export class Tailer implements Service {
 
   /** Notifications may have been missed: read now, and arm anew. */
   bellWasLost(): void {
-    this.#marked = false
+    this.#mark.lost()
     // Others learn at once whether our lock is held.
     this.#dueHeartbeat = 0
     this.#rhythm.disarmed(this.#options.clock.monotonic())
@@ -247,9 +238,9 @@ export class Tailer implements Service {
       const { waitMs, change } = this.#rhythm.next(this.#mayArm(), now)
       if (change === 'arm') await this.#arm()
       else if (change === 'disarm') await this.#disarm()
-      else if (this.#rhythm.state === 'arming' && (await this.#everybodySawTheMark())) {
+      else if (this.#rhythm.state === 'arming' && (await this.#mark.isSeenByAll(this.#objects))) {
         await this.#readOnce()
-        if (this.#marked) {
+        if (this.#mark.stands) {
           this.#rhythm.armed()
           this.#options.onArmed()
         }
@@ -262,7 +253,7 @@ export class Tailer implements Service {
     const { control } = this.#options.database
     this.#frontier.forget()
     this.#rhythm.disarmed(this.#options.clock.monotonic())
-    this.#marked = false
+    this.#mark.lost()
     this.#objects = await findLogObjects(control)
     await this.#check(context)
     await registerProcess(control, this.#options.info)
@@ -336,8 +327,7 @@ export class Tailer implements Service {
       this.#duePublish = now + PUBLISH_MS
       await this.#publish()
     }
-    // A process that was paused for longer than its mark counts is no longer armed.
-    if (this.#rhythm.state !== 'polling' && now - this.#renewedAt > (MARK_SECONDS - 5) * 1_000) this.bellWasLost()
+    if (this.#rhythm.state !== 'polling' && this.#mark.hasLapsed) this.bellWasLost()
     if (now >= this.#dueHeartbeat) await this.#beat()
   }
 
@@ -347,7 +337,7 @@ export class Tailer implements Service {
     // Before the statement: whoever asks for another one meanwhile gets it.
     this.#dueHeartbeat = clock.monotonic() + HEARTBEAT_MS
     const beat = await beatHeart(database.control, info.process, armed, this.#options.holdsLock())
-    this.#renewedAt = clock.monotonic()
+    this.#mark.renewed()
     this.#wake = beat.wake
     if (beat.queueUsage >= 0.5 && !this.#queueFull) {
       this.#options.logger.warn(
@@ -407,29 +397,14 @@ export class Tailer implements Service {
   }
 
   async #arm(): Promise<void> {
-    const { database, clock, info } = this.#options
-    this.#marked = true
-    await writeIdleMark(database.control, info.process)
-    this.#renewedAt = clock.monotonic()
-    // Whoever holds a number now may have looked for marks before ours was there.
-    this.#unseeing = new Set((await observe(database.control, this.#objects)).holders)
+    await this.#mark.write(this.#objects)
     // The bell may have been lost meanwhile, and with it our mark: then it is written anew.
-    if (this.#marked) this.#rhythm.arming()
-  }
-
-  async #everybodySawTheMark(): Promise<boolean> {
-    if (this.#unseeing.size > 0) {
-      const present = new Set((await observe(this.#options.database.control, this.#objects)).holders)
-      for (const holder of this.#unseeing) if (!present.has(holder)) this.#unseeing.delete(holder)
-    }
-    return this.#unseeing.size === 0
+    if (this.#mark.stands) this.#rhythm.arming()
   }
 
   async #disarm(): Promise<void> {
     this.#rhythm.disarmed(this.#options.clock.monotonic())
-    if (!this.#marked) return
-    this.#marked = false
-    await removeIdleMark(this.#options.database.control, this.#options.info.process)
+    await this.#mark.remove()
   }
 
   async #publish(): Promise<void> {

@@ -8,6 +8,7 @@ export { type Backoff, type BackoffStrategy, backoffDelay, reconnectDelay } from
 export { type Clock, systemClock } from './clock.ts'
 export { type ConsoleLoggerOptions, consoleLogger } from './console-logger.ts'
 export { type Cause, currentCause, runWithCause } from './context.ts'
+export { createDrainLimit, type DrainLimit } from './drain-limit.ts'
 export { type Duration, formatDuration, toMs } from './duration.ts'
 export { METRICS_CONTENT_TYPE } from './exposition.ts'
 export { createGroup, type GroupOptions } from './group.ts'

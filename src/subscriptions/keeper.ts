@@ -17,6 +17,7 @@ import {
   type Registry,
   type Service,
   type ServiceState,
+  withTimeout,
 } from '../runtime/index.ts'
 import type { Definition } from './definition.ts'
 import { LEASE_SECONDS, type Lease, releaseLease, renewLeases, selectLockless, takeLeases } from './lease-statements.ts'
@@ -35,6 +36,8 @@ export interface KeeperOptions {
   readonly autoRedrive: { readonly afterMs: number; readonly max: number } | undefined
   /** Whether this process holds the lock that proves it is alive, and whether it can hold one at all. */
   readonly lock: () => { holds: boolean; possible: boolean }
+  /** How long `stop` may still wait for what is under way. */
+  readonly drainMs: () => number
   /** Writes what is registered in the process into the database; answers its generation. */
   readonly place: (definition: Definition) => Promise<bigint>
   readonly runnerParts: (definition: Definition) => Omit<RunParts, 'mayRun'>
@@ -97,13 +100,26 @@ export class Keeper implements Service {
     return this.#loop.start()
   }
 
-  /** Ends the runners first: what is under way finishes and is in the checkpoints. */
+  /**
+   * Ends the runners first: what is under way finishes and is in the checkpoints. What outlasts the limit is aborted and not
+   * counted: whoever takes the lease next handles it again.
+   */
   async stop(): Promise<void> {
     this.#stopping = true
+    const { clock, drainMs, logger } = this.#options
     const running = [...this.#running.values()]
     for (const { runner } of running) runner.end('stopped')
-    await Promise.all(running.map(({ ended }) => ended))
-    await this.#loop.stop()
+    const ended = Promise.all(running.map((run) => run.ended))
+    try {
+      await withTimeout(ended, drainMs(), clock, 'Handlers were still under way')
+    } catch (error) {
+      const subscriptions = [...this.#running.keys()]
+      logger.error({ subscriptions }, 'handlers outlasted the drain limit; their events are handled again')
+      for (const { runner } of this.#running.values()) runner.end('lost')
+      throw error
+    } finally {
+      await this.#loop.stop()
+    }
   }
 
   addPlaced(registered: Registered): void {

@@ -12,8 +12,7 @@
  *   nothing to do            waits for the tailer, a due try or a nudge
  */
 import { AftercommitError } from '../errors.ts'
-import type { AnyEvent, Page } from '../log/index.ts'
-import { sqlstateOf } from '../postgres/index.ts'
+import type { AnyEvent } from '../log/index.ts'
 import { createThrottledLog, createWaker } from '../runtime/index.ts'
 import { runBatch } from './batches.ts'
 import { type Call, callHandler } from './calls.ts'
@@ -24,16 +23,12 @@ import { type Item, Lanes, toItem } from './lanes.ts'
 import type { Lease } from './lease-statements.ts'
 import { selectParkedKeys } from './letter-statements.ts'
 import { fail, fieldsOf, isDeadly, park, succeed } from './outcomes.ts'
+import { Pages } from './pages.ts'
 import { Progress } from './progress.ts'
 import { redriveMarked } from './redrive.ts'
 import type { RunEnd, RunParts, RunState } from './run-state.ts'
 import { saveCheckpoint, saveStatus } from './statements.ts'
 
-/** Events per read; what is not taken at once is kept for the next turn. */
-const PAGE = 500
-/** Positions per read while a filter lets little through: a page must not take longer than a server allows. */
-const FIRST_SPAN = 10_000n
-const LONGEST_SPAN = 10_000_000n
 /** After so many events that were done with at once, others in this process get a turn: a stop, or a checkpoint. */
 const TURN = 10
 /** A process that stood still for longer hears first what happened meanwhile: its session may be gone. */
@@ -62,10 +57,7 @@ export class Runner implements RunState {
   #begunMs = 0
   #writes: Promise<unknown> = Promise.resolve()
   #end: RunEnd | undefined
-  #page: { events: readonly AnyEvent[]; next: number; upTo: bigint } = { events: [], next: 0, upTo: 0n }
-  /** The next page, on its way. */
-  #ahead: { from: bigint; page: Promise<Page> } | undefined
-  #span = FIRST_SPAN
+  readonly #pages: Pages
   #marked = true
 
   constructor(definition: Definition, lease: Lease, parts: RunParts) {
@@ -79,6 +71,7 @@ export class Runner implements RunState {
     this.#epoch = parts.tailer.epoch
     this.progress = new Progress(lease.position, lease.done)
     this.#waker = createWaker(parts.clock)
+    this.#pages = new Pages({ definition, tailer: parts.tailer, limit: parts.limit })
     this.writer = createCheckpointWriter({
       mode: definition.checkpoint,
       clock: parts.clock,
@@ -103,7 +96,8 @@ export class Runner implements RunState {
   }
 
   end(why: RunEnd): void {
-    this.#end ??= why
+    // Whatever it was about to end for: without the lease nothing may be written.
+    this.#end = why === 'lost' ? why : (this.#end ?? why)
     if (why === 'lost') {
       const reason = new AftercommitError('LEASE_LOST', `The lease of "${this.definition.id}" was lost.`)
       for (const call of this.calls) call.abort(reason)
@@ -194,7 +188,7 @@ export class Runner implements RunState {
       if (await redriveMarked(database.control, this.lease, this.parkedKeys, this.lanes)) return true
     }
     if (this.#mustWait()) return false
-    if (this.#page.next >= this.#page.events.length && !(await this.#turnPage())) return false
+    if (this.#pages.isUsedUp && !(await this.#pages.turn(this.progress.scanned))) return false
     await this.#takePage()
     return true
   }
@@ -206,68 +200,28 @@ export class Runner implements RunState {
     return (onFailure === 'stop' || this.failing) && this.lanes.busy
   }
 
-  async #turnPage(): Promise<boolean> {
-    const { tailer, limit } = this.parts
-    const from = this.progress.scanned
-    const most = limit ? await limit() : tailer.frontier
-    if (from >= most || from >= tailer.frontier) return false
-    try {
-      const page = await this.#readFrom(from)
-      const last = page.events.at(-1)?.position ?? 0n
-      const events = last > most ? page.events.filter(({ position }) => position <= most) : page.events
-      this.#page = { events, next: 0, upTo: page.upTo > most ? most : page.upTo }
-      this.#span = page.events.length > 0 ? FIRST_SPAN : this.#span < LONGEST_SPAN ? this.#span * 2n : this.#span
-      // Far behind, the next page is fetched while this one is handled.
-      if (page.events.length === PAGE && !limit) this.#ahead = { from: page.upTo, page: this.#read(page.upTo) }
-    } catch (error) {
-      // A page that takes longer than the server allows is asked for in smaller pieces.
-      if (sqlstateOf(error) !== '57014' || this.#span <= 10n) throw error
-      this.#span /= 4n
-    }
-    return true
-  }
-
-  #readFrom(from: bigint): Promise<Page> {
-    const ahead = this.#ahead
-    this.#ahead = undefined
-    return ahead?.from === from ? ahead.page : this.#read(from)
-  }
-
-  #read(from: bigint): Promise<Page> {
-    const { typeExpression, tenant } = this.definition
-    const page = this.parts.tailer.read(from, PAGE, { type: typeExpression, tenant, span: this.#span })
-    // Whoever awaits it hears of a failure; a page that is never asked for must not end the process.
-    page.catch(() => {})
-    return page
-  }
-
   /** Takes events of the page until it is used up or something must be waited for. */
   async #takePage(): Promise<void> {
-    const page = this.#page
+    const pages = this.#pages
     if (this.definition.handleBatch) await this.#takeBatch()
     else {
-      while (
-        page.next < page.events.length &&
-        !this.#stopping.signal.aborted &&
-        this.parts.mayRun() &&
-        !this.#mustWait()
-      ) {
+      while (!pages.isUsedUp && !this.#stopping.signal.aborted && this.parts.mayRun() && !this.#mustWait()) {
         if (this.#stoodStill()) {
           await new Promise(setImmediate)
           continue
         }
-        const event = page.events[page.next++]!
+        const event = pages.take()
         if (!this.#concerns(event)) {
           this.progress.pass(event.position)
           continue
         }
         const taken = this.#take(event)
         if (taken) await taken
-        else if (page.next % TURN === 0) await undefined
+        else if (pages.taken % TURN === 0) await undefined
       }
     }
-    if (page.next < page.events.length || this.#stopping.signal.aborted) return
-    this.progress.pass(page.upTo)
+    if (!pages.isUsedUp || this.#stopping.signal.aborted) return
+    this.progress.pass(pages.upTo)
     this.writer.passed()
   }
 
@@ -302,10 +256,10 @@ export class Runner implements RunState {
   }
 
   async #takeBatch(): Promise<void> {
-    const page = this.#page
+    const pages = this.#pages
     const batch: Item[] = []
-    while (page.next < page.events.length && batch.length < this.definition.batchSize) {
-      const event = page.events[page.next++]!
+    while (!pages.isUsedUp && batch.length < this.definition.batchSize) {
+      const event = pages.take()
       if (!this.#concerns(event)) {
         this.progress.pass(event.position)
         continue
@@ -317,7 +271,7 @@ export class Runner implements RunState {
     if (left.length === 0) return
     // Everything waits for an earlier event: these are taken again when their time has come.
     const first = left[0]!.event.position
-    page.next = page.events.findIndex(({ position }) => position === first)
+    pages.rewind(first)
     this.progress.rewind(first)
   }
 

@@ -30,6 +30,8 @@ export interface SubscriptionsOptions {
   readonly wrapTransaction: (tx: Transaction) => unknown
   readonly storeStacks: boolean
   readonly autoRedrive: { readonly afterMs: number; readonly max: number } | undefined
+  /** How long `stop` may still wait for what is under way. */
+  readonly drainMs: () => number
   /** Whether somebody reads lines at debug level. */
   readonly tellsDetails: boolean
 }
@@ -72,6 +74,7 @@ export function createSubscriptions(options: SubscriptionsOptions): Subscription
     process,
     lock: options.lock,
     autoRedrive: options.autoRedrive,
+    drainMs: options.drainMs,
     place: (definition) => place(definition),
     runnerParts: (definition) => ({
       database,

@@ -126,7 +126,10 @@ export function createPostgresStore({
       suspect: false,
       letter: null,
     }))
-    claiming.begin(claim.worker, rows).catch(() => claiming.doubt(claim.token))
+    // A turn later: by then the state is remembered, and what an effect returns finds it without reading history.
+    setImmediate(() => {
+      claiming.begin(claim.worker, rows).catch(() => claiming.doubt(claim.token))
+    })
   }
 
   async function joinedStep(request: StepRequest, decide: Decide): Promise<Written | undefined> {

@@ -39,7 +39,7 @@ async function pagesOfClaim(sql: pg.Client): Promise<number> {
 
 test('work that goes on and on leaves the remaining places to others', async () => {
   const { worker } = await openDelivering()
-  const one = await worker({ concurrency: 10, drainMs: 10 })
+  const one = await worker({ concurrency: 10, drainMs: () => 10 })
   let done = 0
   const hangs = new Promise(() => {})
   one.register(work(() => hangs, { name: 'hanging' }))
@@ -52,9 +52,51 @@ test('work that goes on and on leaves the remaining places to others', async () 
   await eventually(() => done === 300)
 })
 
+test('destinations that hang take half of the places together, however many they are', async () => {
+  const { worker } = await openDelivering()
+  const one = await worker({ concurrency: 12, drainMs: () => 10 })
+  let [hanging, done] = [0, 0]
+  one.register(
+    work(({ destination }) => {
+      if (destination === 'well') return void done++
+      hanging++
+      return new Promise(() => {})
+    }),
+  )
+  await one.add(one.database, [...mails(5, { destination: 'hangs' }), ...mails(5, { destination: 'hangs too' })])
+  await eventually(() => hanging >= 10)
+  // From here on the two are known to hang.
+  await new Promise((resolve) => setTimeout(resolve, 1_100))
+  await one.add(one.database, [...mails(20, { destination: 'hangs' }), ...mails(20, { destination: 'hangs too' })])
+  await one.add(one.database, mails(200, { destination: 'well' }))
+  await eventually(() => done === 200)
+  expect(hanging).toBe(10)
+})
+
+test('of a limited destination a process claims no more than it can begin', async () => {
+  const { worker } = await openDelivering()
+  const [one, two] = [await worker({ concurrency: 2 }), await worker({ concurrency: 2 })]
+  await saveLimits(one.database, [{ destination: 'erp', concurrency: 3, rate: null, burst: null }])
+  let running = 0
+  let release = () => {}
+  const released = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  const run = async () => {
+    running++
+    await released
+  }
+  await one.add(one.database, mails(10, { destination: 'erp' }))
+  one.register(work(run))
+  two.register(work(run))
+  await eventually(() => running === 3)
+  release()
+  await eventually(() => running === 10)
+})
+
 test('a destination that hangs takes half of the places at most, over however many tenants', async () => {
   const { worker } = await openDelivering()
-  const one = await worker({ concurrency: 10, drainMs: 10 })
+  const one = await worker({ concurrency: 10, drainMs: () => 10 })
   let [hanging, done] = [0, 0]
   one.register(
     work(({ destination }) => {
@@ -112,7 +154,7 @@ describe('a limit of a destination', () => {
 
   test('of how many at a time counts what other workers do', async () => {
     const { worker, sql } = await openDelivering()
-    const one = await worker({ concurrency: 2, drainMs: 10 })
+    const one = await worker({ concurrency: 2, drainMs: () => 10 })
     let running = 0
     one.register(
       work(() => {

@@ -55,7 +55,7 @@ export async function openWorker(url: string, options: Partial<DeliveryOptions> 
     willHear: () => false,
     storeStacks: false,
     concurrency: 50,
-    drainMs: 10_000,
+    drainMs: () => 10_000,
     ...options,
   })
   onTestFinished(async () => {

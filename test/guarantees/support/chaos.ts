@@ -11,7 +11,9 @@ export function keepRunning(start: () => Promise<TestProcess>) {
   let over = false
   const ended = (async () => {
     while (!over) {
-      const worker = await start()
+      // One that was killed, or found no database, before it had said that it started.
+      const worker = await start().catch(() => undefined)
+      if (worker === undefined) continue
       past.push(worker)
       await worker.exited
     }

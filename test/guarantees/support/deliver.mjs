@@ -38,7 +38,7 @@ const delivering = createDelivering({
   willHear: () => following.tailer.status().state === 'armed',
   storeStacks: false,
   concurrency,
-  drainMs,
+  drainMs: () => drainMs,
 })
 
 for (const { name, retry = {}, behaviour = {} } of works) {

@@ -1,0 +1,71 @@
+/** What this process has in hand, and what that says of destinations. */
+import type { Run } from './run.ts'
+
+/** Work that takes longer must not keep the rest waiting for a batch to be worth it. */
+const STUCK_MS = 100
+/** A destination whose calls take longer hangs: see `hanging`. */
+const HANGING_MS = 1_000
+
+export class Places {
+  readonly #most: number
+  readonly running = new Set<Run>()
+  /** Claimed and not begun. */
+  waiting: Run[] = []
+  /** Calls that began outside of the worker and have a row of it. */
+  readonly held = new Set<Run>()
+
+  constructor(most: number) {
+    this.#most = most
+  }
+
+  get all(): Run[] {
+    return [...this.running, ...this.waiting, ...this.held]
+  }
+
+  /** What was claimed by the worker and has not ended. */
+  get claimed(): number {
+    return this.running.size + this.waiting.length
+  }
+
+  /** How many could be begun at once. */
+  get free(): number {
+    return Math.max(this.#most - this.claimed, 0)
+  }
+
+  get isFull(): boolean {
+    return this.running.size >= this.#most
+  }
+
+  get hasSuspect(): boolean {
+    return [...this.running, ...this.waiting].some(({ row }) => row.suspect)
+  }
+
+  /** Those that wait and are chosen go; answers them. */
+  take(isChosen: (run: Run) => boolean): Run[] {
+    const taken = this.waiting.filter(isChosen)
+    if (taken.length > 0) this.waiting = this.waiting.filter((run) => !isChosen(run))
+    return taken
+  }
+
+  countStuck(now: number): number {
+    let stuck = 0
+    for (const { startedMs } of this.running) if (now - startedMs > STUCK_MS) stuck++
+    return stuck
+  }
+
+  /** How many for each destination. */
+  countByDestination(): Record<string, number> {
+    const counts: Record<string, number> = Object.create(null)
+    for (const { delivery } of [...this.running, ...this.waiting]) {
+      if (delivery.destination !== '') counts[delivery.destination] = (counts[delivery.destination] ?? 0) + 1
+    }
+    return counts
+  }
+
+  /** Destinations that get no more for now: together, those that hang may have half of all places, and the rest is for others. */
+  hanging(now: number): string[] {
+    const slow = [...this.running].filter(({ startedMs }) => now - startedMs > HANGING_MS)
+    if (slow.length < this.#most / 2) return []
+    return [...new Set(slow.map(({ delivery }) => delivery.destination))].filter((destination) => destination !== '')
+  }
+}
