@@ -1,4 +1,5 @@
 /** What the cases share: taking turns, medians, percentiles, and the event that everybody writes. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createAftercommit } from 'aftercommit'
 import pg from 'pg'
 import { uuidv7 } from 'uuidv7'
@@ -99,4 +100,39 @@ export function insertValues() {
   const id = uuidv7()
   const metadata = JSON.stringify({ correlation_id: id })
   return [id, 'order.placed', 'order', uuidv7(), JSON.stringify(payload), metadata, new Date().toISOString()]
+}
+
+/** Autovacuum's workers are transactions too, and they come whenever tables have changed a minute ago. */
+export async function withoutAutovacuum(url, work) {
+  const { clients, end } = await connect(url, 1)
+  const set = async (how) => {
+    await clients[0].query(`alter system ${how}`)
+    await clients[0].query('select pg_reload_conf()')
+  }
+  await set('set autovacuum = off')
+  return work().finally(async () => {
+    await set('reset autovacuum')
+    await end()
+  })
+}
+
+/** Transactions per second of those who have nothing to do, counted by the server. */
+export async function countIdle(url, ms) {
+  // Sessions that have become idle report what they did before up to ten seconds later.
+  await sleep(15_000)
+  const { clients, end } = await connect(url, 1)
+  const before = await transactions(clients[0])
+  await sleep(ms)
+  const after = await transactions(clients[0])
+  await end()
+  // Reading the counter is a transaction of its own.
+  return ((after - before - 1) * 1_000) / ms
+}
+
+/** Statistics of other sessions arrive with a delay of up to a second or so, at both ends alike. */
+async function transactions(client) {
+  const { rows } = await client.query(
+    'select xact_commit + xact_rollback as count from pg_stat_database where datname = current_database()',
+  )
+  return Number(rows[0].count)
 }

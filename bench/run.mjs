@@ -46,6 +46,7 @@ const names = [
   'observe',
   'workflow',
   'matching',
+  'live',
 ]
 const chosen = positionals.length > 0 ? positionals : names
 const unknown = chosen.filter((name) => !names.includes(name))

@@ -1,11 +1,11 @@
 /**
  * What 100,000 deliveries that are scheduled for tomorrow cost today: transactions per second of an idle process, and how
  * fast due work of the same name is inserted, claimed, run and completed beside them. All of them in one lane, as timers
- * are; and spread over 1,000 destinations.
+ * are; and spread over 1,000 destinations; and as timers of a workflow.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
+import { accept, after, defineWorkflow } from 'aftercommit'
 import { parseRetry } from '../../dist/runtime/index.js'
-import { atLeast, atMost, connect, median, perSecond, withLog } from '../measure.mjs'
+import { atLeast, atMost, connect, countIdle, median, perSecond, withLog, withoutAutovacuum } from '../measure.mjs'
 import { openOurs } from './deliver.mjs'
 
 const SCHEDULED = 100_000
@@ -21,9 +21,15 @@ const variants = {
   many: { scheduled: SCHEDULED, lanes: 1_000, due: 1_000 },
 }
 
-export async function run({ url, rounds }) {
+export function run({ url, rounds }) {
+  return withoutAutovacuum(url, () => compare(url, rounds))
+}
+
+async function compare(url, rounds) {
   const idle = {}
-  for (const name of Object.keys(variants)) idle[name] = await withScheduled(url, name, () => countIdle(url))
+  for (const name of Object.keys(variants)) idle[name] = await withScheduled(url, name, () => countIdle(url, IDLE_MS))
+  const awake = await idleWithTimers(url, 0)
+  const asleep = await idleWithTimers(url, SCHEDULED)
   const rates = await takeTurns(url, rounds)
   const shown = (name) => `idle ${idle[name].toFixed(2)} /s, due ones done ${perSecond(rates[name])}`
   return {
@@ -32,10 +38,12 @@ export async function run({ url, rounds }) {
       ['nothing scheduled', shown('none')],
       ['in one lane', shown('one')],
       ['in 1,000 lanes', shown('many')],
+      ['a workflow with one sleeping timer, with 100,000', `idle ${awake.toFixed(2)}, ${asleep.toFixed(2)} /s`],
     ],
     goals: [
       atMost('idle queries beyond those without', idle.one - idle.none, 1, '/s'),
       atMost('the same, 1,000 lanes', idle.many - idle.none, 1, '/s'),
+      atMost('the same, sleeping timers of a workflow', asleep - awake, 1, '/s'),
       atLeast('rate of due work / rate without', rates.one / rates.none, 0.9),
     ],
   }
@@ -118,22 +126,29 @@ function doDue({ delivering, database }) {
   }
 }
 
-/** Transactions per second, counted by the server. */
-async function countIdle(url) {
-  // Sessions that have become idle report what they did before up to ten seconds later.
-  await sleep(15_000)
-  const { clients, end } = await connect(url, 1)
-  const before = await transactions(clients[0])
-  await sleep(IDLE_MS)
-  const after = await transactions(clients[0])
-  await end()
-  // Reading the counter is a transaction of its own.
-  return ((after - before - 1) * 1_000) / IDLE_MS
+/** The same of timers: a workflow that sleeps in 100,000 instances, against one that does not. */
+function idleWithTimers(url, timers) {
+  const schema = 'bench_scheduled_timers'
+  return withLog(url, schema, async (ac) => {
+    ac.workflows.register(sleeper)
+    await ac.start()
+    await ac.workflows.execute(sleeper, { id: 'first' })
+    const { clients, end } = await connect(url, 1)
+    await clients[0].query(
+      `insert into ${schema}.deliveries (segment, id, lane, owner, key, unique_key, payload, run_at)
+       select 0, nextval('${schema}.delivery_ids'), lane, owner, key || n, unique_key || n, payload, run_at
+         from ${schema}.deliveries, generate_series(1, ${timers}) n`,
+    )
+    await clients[0].query(`vacuum analyze ${schema}.deliveries`)
+    await end()
+    return countIdle(url, IDLE_MS)
+  })
 }
 
-async function transactions(client) {
-  const { rows } = await client.query(
-    'select xact_commit + xact_rollback as count from pg_stat_database where datname = current_database()',
-  )
-  return Number(rows[0].count)
-}
+const sleeper = defineWorkflow({
+  type: 'sleeper',
+  id: ({ id }) => id,
+  initial: () => ({}),
+  evolve: (state) => state,
+  decide: (_, { id }) => accept([{ type: 'slept' }], { timers: [after('24h', { id }, { key: 'bell' })] }),
+})

@@ -2,7 +2,7 @@
  * What follows from an input is written as a whole or not at all, whatever dies when; an effect is done at least once and its
  * answer counts once; a timer fires once. What was done is read from a file that is not the product's.
  */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -32,6 +32,7 @@ interface Behaviour {
   readonly dies?: { when: 'in the effect' | 'after the effect'; times?: number }
   readonly holdsUntil?: string
   readonly writes?: boolean
+  readonly diesOnce?: { at: string; mark: string }
 }
 
 async function openPlay() {
@@ -56,7 +57,7 @@ async function openPlay() {
       return started
     },
     /** From the side of whoever asks: nothing is run here. */
-    async ask(id: string): Promise<void> {
+    async ask(id: string, { effect = true }: { effect?: boolean } = {}): Promise<void> {
       const { rows: lanes } = await sql.query(
         `select aftercommit.delivery_lane('effect', 'task.do', '', '', 0::smallint) as effect,
                 aftercommit.delivery_lane('timer', 'task', '', '', 0::smallint) as timer`,
@@ -71,7 +72,14 @@ async function openPlay() {
           ],
           at: Date.now(),
           work: [
-            [lanes[0].effect, { id: `task/${id}:1.0`, name: 'do', effect: { type: 'do', id }, generation: 1, chain }],
+            ...(effect
+              ? [
+                  [
+                    lanes[0].effect,
+                    { id: `task/${id}:1.0`, name: 'do', effect: { type: 'do', id }, generation: 1, chain },
+                  ],
+                ]
+              : []),
             [
               lanes[0].timer,
               { input: { id, type: 'rang' }, key: 'bell', due: Date.now(), chain },
@@ -157,6 +165,23 @@ describe('a process that is killed', () => {
     expect(await play.rows('workflow_instances', 'completed_at is not null')).toBe(1)
     expect(await play.rows('deliveries')).toBe(0)
   })
+})
+
+it.each([
+  ['load', 'before its instance is loaded'],
+  ['decision', 'while it is decided'],
+  ['commit', 'before the decision is sent'],
+  ['sent', 'when the decision has been sent'],
+])('a timer whose process is killed at the %s, %s, fires once', async (at) => {
+  const play = await openPlay()
+  const mark = play.flag('died').path
+  const place = keepRunning(() => play.start({ diesOnce: { at, mark } }))
+  await play.ask('a', { effect: false })
+  await eventually(async () => (await play.rows('deliveries')) === 0, { deadline: 60_000 })
+  await place.stop()
+  expect(existsSync(mark), 'it never died').toBe(true)
+  expect(await play.history('a')).toEqual(['asked', 'rang'])
+  expect(await play.rows('letters')).toBe(0)
 })
 
 it('a process that slept past its lease changes nothing when it wakes', async () => {

@@ -15,6 +15,8 @@ export function keepRunning(start: () => Promise<TestProcess>) {
       const worker = await start().catch(() => undefined)
       if (worker === undefined) continue
       past.push(worker)
+      // Asked to end while it was starting.
+      if (over) worker.kill('SIGTERM')
       await worker.exited
     }
   })()

@@ -1,12 +1,12 @@
 /** Secrets that can be told from everything else, rules that use each of them, and the search for them. */
-import { randomBytes } from 'node:crypto'
+import { createECDH, randomBytes } from 'node:crypto'
 import type pg from 'pg'
 import type { Reply } from '../../support/receivers.ts'
 import { LOOPBACK } from './observe.ts'
 
 const PLACES = [
   ...(['database', 'smtp', 'wrongSmtp', 'slack', 'signing', 'bearer', 'apiKey', 'path', 'query', 'code'] as const),
-  ...(['listed', 'userinfo', 'mistaken'] as const),
+  ...(['listed', 'userinfo', 'mistaken', 'sms', 'vapid'] as const),
 ]
 
 export type Canaries = Record<(typeof PLACES)[number], string>
@@ -16,7 +16,20 @@ export function hatchCanaries(databaseUrl: string): Canaries {
   const birds = Object.fromEntries(PLACES.map((place) => [place, `canary${place}${randomBytes(9).toString('hex')}`]))
   // A server that asks for its password gets that one.
   const [, own] = /^\w+:\/\/[^:@/]+:([^@]{12,})@/.exec(databaseUrl) ?? []
-  return { ...(birds as Canaries), ...(own !== undefined && { database: own }) }
+  return { ...(birds as Canaries), vapid: hatchKey(), ...(own !== undefined && { database: own }) }
+}
+
+/** A private key has a form of its own. One that begins with a zero would be written in another way. */
+function hatchKey(): string {
+  const curve = createECDH('prime256v1')
+  curve.generateKeys()
+  return curve.getPrivateKey().length === 32 ? curve.getPrivateKey('base64url') : hatchKey()
+}
+
+export function publicKeyOf(privateKey: string): string {
+  const curve = createECDH('prime256v1')
+  curve.setPrivateKey(Buffer.from(privateKey, 'base64url'))
+  return curve.getPublicKey('base64url')
 }
 
 /** A server that asks for no password takes any. */
@@ -68,6 +81,23 @@ webhook_url = "\${env:SLACK_URL}"
 [providers.smtp]
 url = "\${env:${smtpVariable}}"
 from = "shop@example.com"
+[providers.sms]
+account = "AC1"
+token = "\${env:SMS_TOKEN}"
+from = "+12025550123"
+base_url = "\${env:SMS_URL}"
+[providers.push]
+subject = "mailto:shop@example.com"
+public_key = "\${env:VAPID_PUBLIC}"
+private_key = "\${env:VAPID_PRIVATE}"
+[observers.sms]
+on = "lamp.lit"
+${QUICK}
+actions = [{ type = "sms", to = "+4915198765432", message = "lit" }]
+[observers.push]
+on = "lamp.lit"
+${QUICK}
+actions = [{ type = "push", user = "ada", title = "lit" }]
 [observers.slack]
 on = "lamp.lit"
 ${QUICK}
@@ -87,7 +117,7 @@ ${hook({ name: 'condition', url: silent, condition: 'int(env.LISTED) > 0' }, can
 
 /** How many of these rules end in a dead letter for one event `lamp.lit`, all but `later`. */
 export function deadPerLamp({ hooks }: Receivers): number {
-  return Object.keys(hooks).length + 4
+  return Object.keys(hooks).length + 6
 }
 
 interface Hook {

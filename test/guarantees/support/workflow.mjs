@@ -2,11 +2,13 @@
 // Usage: node workflow.mjs <json>: url, ledger, and what is to happen (`dies`, `holdsUntil`, `writes`).
 //   dies: 'in the effect' | 'after the effect': the first so many times, or always
 //   writes: puts inputs in without end, each under an id of its own
-import { appendFileSync, existsSync, readFileSync } from 'node:fs'
+//   diesOnce: { at, mark }: while a timer fires, once: 'load', 'decision', 'commit' (before it is asked for), 'sent' (after)
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { accept, after, createAftercommit, defineWorkflow } from '../../../dist/index.js'
 
-const { url, ledger, dies, holdsUntil, writes } = JSON.parse(process.argv[2])
+const { url, ledger, dies, diesOnce, holdsUntil, writes } = JSON.parse(process.argv[2])
 process.on('unhandledRejection', (error) => console.log(`UNHANDLED ${error?.stack}`))
 
 const say = (level) => (fields, message) => console.log(`${level} ${message} ${fields.err?.message ?? ''}`)
@@ -22,6 +24,7 @@ const task = defineWorkflow({
     return { ...state, status: type === 'noted' ? state.status : type }
   },
   decide(_, { id, type }) {
+    if (type === 'rang') dieAt('decision')
     const events = [{ type: 'noted' }, { type }]
     if (type !== 'asked') return accept(events)
     return accept(events, {
@@ -34,6 +37,24 @@ const task = defineWorkflow({
   onDeadLetter: ({ workflow }) => ({ id: workflow.id, type: 'failed' }),
   snapshots: { every: 3 },
 })
+
+function dieAt(at) {
+  if (diesOnce?.at !== at || existsSync(diesOnce.mark)) return
+  writeFileSync(diesOnce.mark, '')
+  process.kill(process.pid, 'SIGKILL')
+}
+
+/** What this process asks of the database, as it leaves. */
+const { write: send } = Socket.prototype
+Socket.prototype.write = function (data, ...rest) {
+  const text = diesOnce === undefined ? '' : String(data)
+  if (text.includes('workflow_load')) dieAt('load')
+  if (text.includes('workflow_commit')) {
+    dieAt('commit')
+    setTimeout(() => dieAt('sent'), 1)
+  }
+  return send.call(this, data, ...rest)
+}
 
 const ac = createAftercommit({ database: url, logger, poolSize: 5, runtime: { shutdownTimeout: '10s' } })
 ac.workflows.register(task, {
