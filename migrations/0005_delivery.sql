@@ -247,8 +247,10 @@ language sql volatile set search_path = pg_catalog, pg_temp set enable_seqscan =
           union all select lane from put_off_above union all select lane from put_off_below
           union all
           select oldest.lane
-            from (select d.lane from :schema.deliveries d, (select clock_timestamp() as now offset 0) c
-                   where d.segment = 0 and d.run_at <= c.now and d.token is null order by d.run_at limit 300) oldest) found
+            from (select d.lane from :schema.deliveries d
+                   -- In a subquery it is asked once, and the index ends the look where the future begins.
+                   where d.segment = 0 and d.run_at <= (select clock_timestamp()) and d.token is null
+                   order by d.run_at limit 300) oldest) found
    where found.lane is not null
    limit p_most
 $aftercommit$;
