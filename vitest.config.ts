@@ -1,9 +1,17 @@
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
+import { STRICT } from './test/support/strict.ts'
 
 const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.url))
 const shared = {
-  resolve: { alias: { aftercommit: path('./src/index.ts'), 'aftercommit-embedded': path('./embedded/src/index.ts') } },
+  resolve: {
+    alias: {
+      aftercommit: path('./src/index.ts'),
+      'aftercommit-embedded': path('./embedded/src/index.ts'),
+      // The file that Node takes. Vite would take index.mjs, and graphql-ws refuses a schema of another copy.
+      graphql: path('./node_modules/graphql/index.js'),
+    },
+  },
 }
 
 // The suffix of a test says what must be running: *.test.ts is pure, *.pg.test.ts needs Postgres,
@@ -15,12 +23,19 @@ export default defineConfig({
     projects: [
       {
         ...shared,
-        test: { name: 'fast', include: ['test/**/*.test.ts'], exclude: needs, sequence: { groupOrder: 0 } },
+        test: {
+          name: 'fast',
+          sequence: { groupOrder: 0 },
+          include: ['test/**/*.test.ts'],
+          exclude: needs,
+          execArgv: STRICT,
+        },
       },
       {
         ...shared,
         test: {
           name: 'postgres',
+          execArgv: STRICT,
           sequence: { groupOrder: 1 },
           include: ['test/**/*.pg.test.ts'],
           exclude: ['test/guarantees/**'],
@@ -34,6 +49,7 @@ export default defineConfig({
         ...shared,
         test: {
           name: 'host',
+          execArgv: STRICT,
           sequence: { groupOrder: 2 },
           include: ['test/**/*.host.test.ts'],
           exclude: ['test/guarantees/**'],
@@ -46,6 +62,7 @@ export default defineConfig({
         ...shared,
         test: {
           name: 'guarantees',
+          execArgv: STRICT,
           sequence: { groupOrder: 3 },
           include: ['test/guarantees/**/*.test.ts'],
           globalSetup: ['test/support/global-setup.ts'],

@@ -44,8 +44,11 @@ const names = [
   'broadcast',
   'hook',
   'observe',
+  'search',
   'workflow',
   'matching',
+  'redis',
+  'cache',
   'live',
 ]
 const chosen = positionals.length > 0 ? positionals : names

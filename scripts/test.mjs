@@ -16,6 +16,8 @@ const programs = [
   { program: 'pgbouncer', debian: 'pgbouncer' },
   { program: 'psql', debian: 'postgresql-client' },
   { program: 'pg_dump', debian: 'postgresql-client' },
+  { program: 'redis-server', debian: 'redis-server' },
+  { program: 'chromium', debian: 'chromium' },
 ]
 
 const isCI = process.env.CI === 'true'

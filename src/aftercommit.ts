@@ -5,6 +5,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { hostname } from 'node:os'
+import { createCachePart } from './cache/index.ts'
 import { resolveDatabase } from './database-address.ts'
 import { createDeadLetters } from './dead-letters/index.ts'
 import { createDeliveries, createDelivering, diagnoseDeliveries } from './delivery/index.ts'
@@ -12,6 +13,7 @@ import { AftercommitError } from './errors.ts'
 import type { EventDefinitions } from './events/index.ts'
 import { createHooks, type Hooks } from './hooks/index.ts'
 import type { Aftercommit, DrainResult, StartOptions } from './instance.ts'
+import { createLive, type Live } from './live/index.ts'
 import {
   createFollowing,
   createLog,
@@ -44,6 +46,7 @@ import {
   waitUntilReachable,
 } from './postgres/index.ts'
 import { createProjections, type ProjectionHandle, type ProjectionOptions } from './projections/index.ts'
+import { createPush } from './push/index.ts'
 import {
   abortable,
   createDrainLimit,
@@ -53,6 +56,8 @@ import {
   type Duration,
   toMs,
 } from './runtime/index.ts'
+import { createSearch, keepSearch } from './search/index.ts'
+import { createSms } from './sms/index.ts'
 import {
   createProcessed,
   createRelays,
@@ -186,7 +191,20 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
   }
   const deliveries = createDeliveries({ database, metrics, nudge })
   const deadLetters = createDeadLetters(database, nudge)
+  const { cache, actions: cacheActions } = createCachePart({
+    options: options.cache ?? {},
+    clock,
+    metrics,
+    addHook: (hook) => hooks.hooks.add(hook),
+    async append({ type, ...event }) {
+      // Like those of auth: a catalogue need not list them.
+      const appended = await emitEvent(database, { ...settings, definitions: undefined }, type, event)
+      emitted.inc()
+      return appended
+    },
+  })
   const observing = createObservers({
+    cache: cacheActions,
     database,
     clock,
     logger: database.logger,
@@ -211,6 +229,7 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     metrics,
     health,
     definitions,
+    process: processId,
     subscriptions,
     async append({ type, ...event }, tx = database) {
       const db = toQueryable(tx, database.schema)
@@ -220,6 +239,28 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
       emitted.inc()
       return appended
     },
+  })
+  const { push, prune: prunePush } = createPush({ database, refusalOf: observing.refusalOf })
+  const sms = createSms({
+    logger: database.logger,
+    async append({ type, ...event }) {
+      // Like those of auth: a catalogue need not list them.
+      const appended = await emitEvent(database, { ...settings, definitions: undefined }, type, event)
+      emitted.inc()
+      return appended
+    },
+  })
+  const livePart = createLive({
+    database,
+    tailer: following.tailer,
+    clock,
+    logger: database.logger,
+    metrics,
+    health,
+    definitions,
+    limits: resolved.log,
+    append: emitMany,
+    ensureTailer: () => underway(follow()),
   })
   const workflowsPart = createWorkflows({
     database,
@@ -256,6 +297,8 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     await pruneProcessed(database)
     await relays.prune()
     await workflowsPart.prune()
+    await prunePush()
+    await keepSearch(database)
   }
   const background = createGroup({
     name: 'subscription upkeep',
@@ -301,6 +344,7 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     // Before subscriptions: what is served after `start()` finds its caches loaded.
     await abortable(hooks.service.start(), stopping.signal)
     await subscriptions.service.start()
+    await observing.confirm()
     await delivering.service.start()
   }
 
@@ -379,7 +423,7 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
       diagnose({
         database,
         neutralConfigHash: hashOf(resolved.schema, undefined),
-        more: () => diagnoseDeliveries(database, clock),
+        more: async () => [...(await diagnoseDeliveries(database, clock)), ...(await observing.diagnose())],
       }),
     subscribe: (subscription) => subscriptions.register(toDefinition(subscription as SubscriptionOptions)),
     subscriptions: { get: subscriptions.get, list: subscriptions.list },
@@ -388,11 +432,16 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     project: <State>(projection: ProjectionOptions<never, State>) =>
       registerProjection(projection as unknown as ProjectionOptions) as ProjectionHandle<State>,
     projections,
+    cache,
     observers: observing.observers,
+    push,
+    sms,
     hooks: hooks.hooks as unknown as Hooks<D>,
     broadcaster: hooks.broadcaster,
+    live: livePart.live as unknown as Live<D>,
     workflows: workflowsPart.workflows,
     schedules: { add: schedules.add, remove: schedules.remove, list: schedules.list },
+    search: { ...createSearch(database), reindex: observing.reindex },
     deadLetters,
     deliveries,
     drain,
@@ -404,6 +453,7 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
       await Promise.allSettled(starts)
       hooks.broadcaster.close()
       await endAll(
+        () => livePart.stop(),
         stopSubscriptions,
         () => observing.stop(),
         () => relays.close(),

@@ -1,5 +1,6 @@
 /** The front door. Grouped by stage: assembly, events, the log, the database, running. */
 export { createAftercommit } from './aftercommit.ts'
+export type { Cache, CacheEntryOptions, CacheLoad, CacheOptions } from './cache/index.ts'
 export type {
   DeadLetter,
   DeadLetters,
@@ -76,6 +77,7 @@ export {
   eventedStorage,
   type HookContext,
   type HookOptions,
+  type HookRelay,
   type HookScope,
   type HookStartContext,
   type HookStatus,
@@ -99,8 +101,22 @@ export type {
   EmitOf,
   EmittingTransaction,
   MigrateRequest,
+  SearchDocuments,
   StartOptions,
 } from './instance.ts'
+export type {
+  AttachOptions,
+  CorsOptions,
+  GraphqlAttachment,
+  GraphqlOptions,
+  InboundHandler,
+  InboundIdentity,
+  InboundOptions,
+  Live,
+  LiveGraphql,
+  SseHandler,
+  SseOptions,
+} from './live/index.ts'
 export {
   type EmitInput,
   type Emitted,
@@ -119,7 +135,21 @@ export {
   type UpkeepReport,
   VersionConflictError,
 } from './log/index.ts'
-export type { ObserverSummary, Observers } from './observers-on-demand.ts'
+export {
+  type ActionContext,
+  type ActionRequest,
+  type ActionResult,
+  type ActionType,
+  defineActionType,
+  type ObserverSummary,
+  type Observers,
+  type PreparedAction,
+  type Preview,
+  type ReindexedIndex,
+  type ReindexOptions,
+  type ReindexProblem,
+  type ReindexReport,
+} from './observers-on-demand.ts'
 export type { AftercommitOptions, DeadLetterOptions, LogOptions, RuntimeOptions } from './options.ts'
 export {
   type Finding,
@@ -130,6 +160,7 @@ export {
   type TransactionOptions,
 } from './postgres/index.ts'
 export type { ProjectionHandle, ProjectionOptions, ProjectionState, Projections } from './projections/index.ts'
+export type { Push, PushDevice, PushSubscriptionInput } from './push/index.ts'
 export {
   type Clock,
   consoleLogger,
@@ -139,6 +170,8 @@ export {
   runWithCause,
   type Telemetry,
 } from './runtime/index.ts'
+export type { FoundDocument, Search, SearchHit, SearchIndex, SearchOptions } from './search/index.ts'
+export type { FetchHandler, Sms, StatusCallbackOptions } from './sms/index.ts'
 export {
   GiveUp,
   type HandlerContext,

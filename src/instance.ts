@@ -1,10 +1,12 @@
 /** What an instance offers; aftercommit.ts builds one. */
+import type { Cache } from './cache/index.ts'
 import type { DeadLetters } from './dead-letters/index.ts'
 import type { Deliveries } from './delivery/index.ts'
 import type { EventDefinitions, EventName, EventOf, PayloadInput } from './events/index.ts'
 import type { AuthInput, Broadcaster, Hooks } from './hooks/index.ts'
+import type { Live } from './live/index.ts'
 import type { EmitInput, Emitted, Log, Status, UpkeepReport } from './log/index.ts'
-import type { Observers } from './observers-on-demand.ts'
+import type { Observers, ReindexOptions, ReindexReport } from './observers-on-demand.ts'
 import type {
   Finding,
   MigrateOptions,
@@ -15,7 +17,10 @@ import type {
   TransactionOptions,
 } from './postgres/index.ts'
 import type { ProjectionHandle, ProjectionOptions, Projections } from './projections/index.ts'
+import type { Push } from './push/index.ts'
 import type { Duration, HealthReport } from './runtime/index.ts'
+import type { Search } from './search/index.ts'
+import type { Sms } from './sms/index.ts'
 import type {
   Processed,
   RelayHandle,
@@ -54,6 +59,14 @@ export interface MigrateRequest extends MigrateOptions {
   readonly grantRun?: readonly string[]
   /** Take over plain events of types that are declared as streams now. */
   readonly adoptStreams?: boolean
+}
+
+export interface SearchDocuments extends Search {
+  /**
+   * Makes indexes anew from history, by the rules that were loaded. What is in use stays so until the new one is whole;
+   * events go on being indexed meanwhile. Rejects, and changes nothing, when the engine cannot be written to.
+   */
+  reindex(options?: ReindexOptions): Promise<ReindexReport>
 }
 
 export interface StartOptions {
@@ -99,12 +112,22 @@ export interface Aftercommit<D extends EventDefinitions = EventDefinitions> {
   readonly hooks: Hooks<D>
   /** Events of the log, for everybody in this process who listens. */
   readonly broadcaster: Broadcaster
+  /** Events of the log for browsers and others outside, with a token to resume after. */
+  readonly live: Live<D>
+  /** Inside this process, and kept in step by the log in every process. */
+  readonly cache: Cache
   /** Rules that react to events, from a TOML file or from TypeScript. */
   readonly observers: Observers
+  /** Browsers that push actions send to. */
+  readonly push: Push
+  /** What comes back of text messages. */
+  readonly sms: Sms
   /** Long-lived processes: pure deciders with durable effects and timers. */
   readonly workflows: Workflows
   /** What comes again and again, by cron expressions. */
   readonly schedules: Schedules
+  /** Documents that search actions keep in this database: find them, look them up, make an index anew. */
+  readonly search: SearchDocuments
   readonly deadLetters: DeadLetters
   /** Durable work that is not done: look at it, hurry it, cancel it, pause it. */
   readonly deliveries: Deliveries

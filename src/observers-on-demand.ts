@@ -7,7 +7,8 @@
  *   in force         applied; another file or another `add` replaces it as a whole, or leaves it when that is wrong
  */
 
-import type { FileWatch, Settings } from './configuration/index.ts'
+import type { CacheActions } from './cache/index.ts'
+import type { FileStamps, FileWatch } from './configuration/index.ts'
 import type { DeadLetters } from './dead-letters/index.ts'
 import type { Deliveries } from './delivery/index.ts'
 import { AftercommitError } from './errors.ts'
@@ -17,18 +18,38 @@ import type {
   BacktestOptions,
   BacktestReport,
   CheckedConfiguration,
+  Checking,
   ConfigurationDiff,
   CustomFilter,
   CustomHandler,
   Engine,
   EngineParts,
   EventExplanation,
+  InForce,
   ObserverConfig,
   ObserverOptions,
   ObserverStatus,
   Preparing,
+  ReindexOptions,
+  ReindexReport,
 } from './observers/index.ts'
+import type { Finding } from './postgres/index.ts'
 import { createThrottledLog } from './runtime/index.ts'
+import { createDocumentWriter } from './search/index.ts'
+
+/** For those who write action types. */
+export type {
+  ActionContext,
+  ActionRequest,
+  ActionResult,
+  ActionType,
+  PreparedAction,
+  Preview,
+  ReindexedIndex,
+  ReindexOptions,
+  ReindexProblem,
+  ReindexReport,
+} from './observers/index.ts'
 
 export interface ObserverSummary {
   readonly name: string
@@ -70,15 +91,25 @@ export interface Observers {
 
 export interface ObserversPart {
   readonly observers: Observers
-  /** Before subscriptions start: what was added so far is put in force. */
+  /** Before subscriptions start: what was added so far is made ready. */
   begin(): Promise<void>
+  /** After subscriptions have started: what was made ready is in force, and what is committed from now on is seen. */
+  confirm(): Promise<void>
   stop(): Promise<void>
   /** What is in force; undefined before the first. */
-  inForce(): { readonly settings: Settings; readonly configs: readonly ObserverConfig[] } | undefined
+  inForce(): Pick<InForce, 'settings' | 'observers'> | undefined
   alert(about: string, text: string): Promise<void>
+  /** Why an address may not be called by the rules in force, to follow "because"; undefined when it may. */
+  refusalOf(address: string): Promise<string | undefined>
+  /** Whether the services that the file in force names can be reached. */
+  diagnose(): Promise<Finding[]>
+  /** Makes search indexes anew by the rules of this process. */
+  reindex(options?: ReindexOptions): Promise<ReindexReport>
 }
 
 export interface ObserversParts extends EngineParts {
+  /** The caches inside the processes. */
+  readonly cache: CacheActions
   /** Asked when it is needed: the log is built later. */
   readonly log: () => Pick<Log, 'read' | 'get'>
   readonly deliveries: Pick<Deliveries, 'list' | 'pauses'>
@@ -92,13 +123,19 @@ export function createObservers(parts: ObserversParts): ObserversPart {
   const actionTypes: ActionType[] = []
   const added = new Map<string, ObserverOptions>()
   const say = createThrottledLog({ logger, clock: parts.clock })
+  const documents = createDocumentWriter(parts.database)
   let preparing: Preparing | undefined
+  let checking: Checking | undefined
   let engine: Engine | undefined
   let file: CheckedConfiguration | undefined
   let fileName: string | undefined
+  /** What the file and all it includes held when they were put in force, and when they were last read, right or wrong. */
+  let loaded: FileStamps = new Map()
+  let lastRead: FileStamps = new Map()
   let watch: FileWatch | undefined
-  let current: { settings: Settings; configs: readonly ObserverConfig[] } | undefined
+  let current: InForce | undefined
   let started = false
+  let stopped = false
   /** One change at a time. */
   let changes: Promise<unknown> = Promise.resolve()
 
@@ -113,104 +150,123 @@ export function createObservers(parts: ObserversParts): ObserversPart {
       import('./observers/index.ts'),
       import('./configuration/index.ts'),
     ])
-    preparing ??= config.createPreparing({ ...parts, handlers, filters, actionTypes })
-    return { ports: preparing.ports, config, configuration, preparing }
+    preparing ??= config.createPreparing({ ...parts, handlers, filters, actionTypes, documents })
+    checking ??= config.createChecking(preparing)
+    return { ports: preparing.ports, config, configuration, checking }
   }
 
-  /** Everything that would be in force: the file's observers and the program's, checked together. */
-  async function check(nextFile: CheckedConfiguration | undefined, nextAdded: ReadonlyMap<string, ObserverOptions>) {
-    const { ports, config, configuration } = await tools()
-    const settings = nextFile ?? configuration.toSettings({})
-    const own = [...nextAdded].map(([name, options]) => config.toObserverConfig(name, options, settings, ports))
-    const taken = own.find(({ name }) => nextFile?.observers.some((observer) => observer.name === name))
-    if (taken) {
-      throw new AftercommitError(
-        'BAD_OPTION',
-        `Observer "${taken.name}" is in the file and was added by the program too, so nothing was changed. Rename one.`,
-      )
+  /** Checks everything that would be in force, and makes it so; what fails leaves everything as it was. */
+  async function put(
+    nextFile: CheckedConfiguration | undefined,
+    nextAdded: ReadonlyMap<string, ObserverOptions>,
+  ): Promise<void> {
+    const { checking: checks } = await tools()
+    try {
+      const next = checks.check(nextFile, nextAdded)
+      if (started) await apply(next)
+      current = next
+    } catch (error) {
+      checks.forget()
+      throw error
     }
-    return { settings, configs: [...(nextFile?.observers ?? []), ...own] }
   }
 
-  async function put(next: { settings: Settings; configs: readonly ObserverConfig[] }): Promise<void> {
-    if (started) await apply(next)
-    current = next
-  }
-
-  async function apply({
-    settings,
-    configs,
-  }: {
-    settings: Settings
-    configs: readonly ObserverConfig[]
-  }): Promise<void> {
-    const { ports, config, preparing: prepared } = await tools()
+  async function apply(next: InForce): Promise<void> {
+    const { config } = await tools()
     engine ??= config.createEngine(parts)
-    await engine.apply({ settings, observers: configs, ports, contexts: prepared.takeContexts() })
-    logger.info({ observers: configs.length }, 'observers in force')
+    await engine.apply(next)
+    logger.info({ observers: next.observers.length }, 'observers in force')
   }
 
   async function load(name: string): Promise<ConfigurationDiff | null> {
-    const { ports, config, configuration } = await tools()
-    const checked = await config.loadConfigurationFile({ file: name }, ports)
-    if (!checked.ok) throw new configuration.ConfigError(checked.mistakes)
-    const diff = file === undefined ? null : config.diffConfigurations(file, checked)
-    await put(await check(checked, added))
-    file = checked
-    fileName = name
-    return diff
+    const { config, configuration, checking: checks } = await tools()
+    const read = new Map<string, string>()
+    try {
+      const checked = await readFile(name, (path, stamp) => read.set(path, stamp))
+      await refuseEmptied(read)
+      const diff = file === undefined ? null : config.diffConfigurations(file, checked)
+      await put(checked, added)
+      file = checked
+      fileName = name
+      loaded = read
+      know(read)
+      return diff
+    } catch (error) {
+      checks.forget()
+      // Wrong until one of these is another one; anything else may go well the next time.
+      if (error instanceof configuration.ConfigError && name === fileName) know(new Map([...lastRead, ...read]))
+      throw error
+    }
   }
 
-  async function startWatching(): Promise<void> {
-    const { configuration } = await tools()
-    watch?.stop()
-    watch = await configuration.watchFiles(file!.files, () => {
-      void observers.reload().catch(() => {})
-    })
+  async function readFile(name: string, onRead: (path: string, stamp: string) => void): Promise<CheckedConfiguration> {
+    const { ports, config, configuration } = await tools()
+    const checked = await config.loadConfigurationFile({ file: name, onRead }, ports)
+    if (checked.ok) return checked
+    throw new configuration.ConfigError(checked.mistakes)
+  }
+
+  function know(read: FileStamps): void {
+    lastRead = read
+    watch?.know(read)
+  }
+
+  /** A file that is cut and not written yet, or never for want of space, is valid TOML and would end every observer of it. */
+  async function refuseEmptied(read: FileStamps): Promise<void> {
+    const { EMPTY, ConfigError } = (await tools()).configuration
+    const emptied = [...read].filter(([path, stamp]) => stamp === EMPTY && (loaded.get(path) ?? EMPTY) !== EMPTY)
+    if (emptied.length === 0) return
+    const message = 'is empty, and was not. If that is meant, leave a comment in it; what was in force stays.'
+    throw new ConfigError(emptied.map(([path]) => ({ where: path, path: '(file)', message })))
+  }
+
+  async function reload(): Promise<ConfigurationDiff | null> {
+    if (fileName === undefined) return null
+    try {
+      const diff = await load(fileName)
+      logger.info({ file: fileName, changed: diff !== null && !diff.isEmpty }, 'configuration reloaded')
+      return diff
+    } catch (error) {
+      say('error', 'reload', { file: fileName, err: error }, 'configuration not reloaded; the one in force stays')
+      throw error
+    }
+  }
+
+  /** For the watch, which calls again from time to time while the file is not at fault. */
+  async function reloadChanged(): Promise<void> {
+    await inTurn(async () => stopped || (await reload())).catch(() => {})
   }
 
   /** For who asks what the rules of this process say: they and what they may read. */
   async function rules() {
     const { config } = await tools()
     const env = config.listedEnv(current?.settings.templates.env ?? [], parts.env)
-    return { config, looking: { ...parts, log: parts.log(), configs: current?.configs ?? [], env } }
+    return { config, looking: { ...parts, log: parts.log(), configs: current?.observers ?? [], env } }
   }
 
   const observers: Observers = {
     loadFile: (name, { watch: watches = false } = {}) =>
       inTurn(async () => {
+        const { configuration } = await tools()
         const diff = await load(name)
-        if (watches) await startWatching()
+        watch?.stop()
+        watch = watches && !stopped ? configuration.watchFiles(lastRead, reloadChanged) : undefined
         return diff
       }),
-    reload: () =>
-      inTurn(async () => {
-        if (fileName === undefined) return null
-        try {
-          const diff = await load(fileName)
-          if (watch) await startWatching()
-          logger.info({ file: fileName, changed: diff !== null && !diff.isEmpty }, 'configuration reloaded')
-          return diff
-        } catch (error) {
-          say('error', 'reload', { file: fileName, err: error }, 'configuration not reloaded; the one in force stays')
-          throw error
-        }
-      }),
+    reload: () => inTurn(reload),
     add: ({ name, ...options }) =>
       inTurn(async () => {
-        const next = new Map([...added, [name, options]])
-        await put(await check(file, next))
+        await put(file, new Map([...added, [name, options]]))
         added.set(name, options)
       }),
     remove: (name) =>
       inTurn(async () => {
         if (!added.has(name)) return false
-        const next = new Map([...added].filter(([known]) => known !== name))
-        await put(await check(file, next))
+        await put(file, new Map([...added].filter(([known]) => known !== name)))
         added.delete(name)
         return true
       }),
-    list: () => (current?.configs ?? []).map((config) => toSummary(config, added.has(config.name))),
+    list: () => (current?.observers ?? []).map((config) => toSummary(config, added.has(config.name))),
     async status() {
       const { config, looking } = await rules()
       return config.readObserverStatus({ ...looking, isProgram: (name) => added.has(name) })
@@ -245,16 +301,34 @@ export function createObservers(parts: ObserversParts): ObserversPart {
         // Only now: a start that failed is made again as a whole.
         started = true
       }),
+    confirm: () => inTurn(async () => engine?.confirm()),
     async stop() {
+      stopped = true
       watch?.stop()
       await changes
-      // A reload that was under way has begun another one.
-      watch?.stop()
       await engine?.stop()
     },
     inForce: () => current,
     alert: async (about, text) => engine?.alert(about, text),
+    async refusalOf(address) {
+      const { judgeUrl, parseRules } = await import('./observers/index.ts')
+      return judgeUrl(address, parseRules(current?.settings.network.allow ?? []))
+    },
+    async diagnose() {
+      if (current === undefined) return []
+      const { diagnoseProviders } = await import('./observers/index.ts')
+      return diagnoseProviders(current.settings, parts.database, parts.clock)
+    },
+    async reindex(options = {}) {
+      const { config, looking } = await rules()
+      return config.runReindex(options, { ...looking, documents })
+    },
   }
+}
+
+/** Types an action type of your own. What is wrong with it is said when it is registered or its package is loaded. */
+export function defineActionType<Config>(type: ActionType<Config>): ActionType<Config> {
+  return type
 }
 
 function tooLate(what: string): AftercommitError {

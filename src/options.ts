@@ -1,4 +1,5 @@
 /** Every setting of an instance, with its default. Durations are strings like `"30s"`, sizes like `"1MB"`. */
+import type { CacheOptions } from './cache/index.ts'
 import { AftercommitError } from './errors.ts'
 import type { EventDefinitions } from './events/index.ts'
 import type { ConnectionTarget } from './postgres/index.ts'
@@ -30,6 +31,8 @@ export interface AftercommitOptions<D extends EventDefinitions = EventDefinition
   readonly log?: LogOptions | undefined
   readonly dlq?: DeadLetterOptions | undefined
   readonly runtime?: RuntimeOptions | undefined
+  /** How much `ac.cache` keeps, and for how long. */
+  readonly cache?: CacheOptions | undefined
   /** pino-shaped; silent unless told. Payloads and secrets never reach it. */
   readonly logger?: Logger | undefined
   readonly telemetry?: Telemetry | undefined
@@ -105,7 +108,7 @@ export function relayDefaults(env: NodeJS.ProcessEnv) {
 export type ResolvedOptions = ReturnType<typeof withDefaults>
 
 /** `1MB` is 2^20 bytes, as Postgres has it. */
-function toBytes(size: string | number, setting: string): number {
+export function toBytes(size: string | number, setting: string): number {
   const [, digits, unit = 'B'] = /^(\d+(?:\.\d+)?)\s*(B|kB|KB|MB|GB)?$/.exec(String(size)) ?? []
   const bytes = Number(digits) * ({ B: 1, kB: 1024, KB: 1024, MB: 1024 ** 2, GB: 1024 ** 3 }[unit] ?? Number.NaN)
   if (Number.isFinite(bytes) && bytes >= 1) return Math.floor(bytes)

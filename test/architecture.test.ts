@@ -106,8 +106,10 @@ function namesIn(cell = ''): string[] {
   return [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name.replace(/\/$/, ''))
 }
 
+/** Adapters are modules of their own: each is a door, and its peer is another one. */
 function moduleOf(path: string): string {
-  return path.split('/')[0] ?? path
+  const [first = path, second = ''] = path.split('/')
+  return first === 'adapters' ? `${first}/${second}` : first
 }
 
 function readImports(from: string, code: string): Import[] {

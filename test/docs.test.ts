@@ -139,6 +139,8 @@ function typeCheck(all: Block[]): string[] {
   }
   const paths = {
     aftercommit: [`${root}src/index.ts`],
+    'aftercommit/client': [`${root}src/client/index.ts`],
+    'aftercommit/redis': [`${root}src/adapters/redis/index.ts`],
     'aftercommit/testing': [`${root}src/testing/index.ts`],
     'aftercommit-embedded': [`${root}embedded/src/index.ts`],
   }

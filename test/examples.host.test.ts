@@ -70,6 +70,16 @@ describe('04-approval', () => {
   })
 })
 
+describe('05-own-action', () => {
+  it('rings the bell that a package brings', () => {
+    const dataDir = mkdtempSync(join(tmpdir(), 'aftercommit-example-'))
+    expect(linesOf(runExample('05-own-action', dataDir))).toEqual(['ding ding: Ada is at the door'])
+    rmSync(dataDir, { recursive: true, force: true })
+  })
+
+  it('keeps the contract of action types', () => expect(testExample('05-own-action')).toMatch(/^# pass 8$/m))
+})
+
 function testExample(name: string): string {
   const { status, stdout, stderr } = spawnSync(process.execPath, ['--test', '--test-reporter=tap'], {
     cwd: `${root}examples/${name}`,

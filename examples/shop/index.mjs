@@ -8,6 +8,7 @@ import { events } from './events.mjs'
 import { createScreen } from './screen.mjs'
 import { subscribe } from './subscriptions.mjs'
 import { placeOrders } from './traffic.mjs'
+import { serveOrders } from './web.mjs'
 
 const screen = createScreen(process.stdout)
 const stopping = new AbortController()
@@ -16,6 +17,7 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => stopping.
 screen.step('starting the embedded Postgres')
 const server = await startEmbedded({ onProgress: (step) => screen.progress(step) })
 const ac = createAftercommit({ events, database: server.url })
+let web
 try {
   screen.step('migrating')
   await ac.migrate()
@@ -30,13 +32,15 @@ try {
   )
   subscribe(ac, screen)
   await ac.start()
-  screen.ready(server)
+  web = await serveOrders(ac, Number(process.env.SHOP_PORT ?? 4401))
+  screen.ready(server, web.url)
   const traffic = placeOrders(ac, stopping.signal)
   for await (const event of ac.log.tail({ from: 'head', on: ['order.*'], signal: stopping.signal })) screen.event(event)
   await traffic
 } finally {
   screen.step('stopping')
   await ac.stop()
+  await web?.close()
   await server.stop()
   screen.end()
 }

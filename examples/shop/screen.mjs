@@ -17,10 +17,11 @@ export function createScreen(stream) {
       }
       if (words[step]) write(dim(`· ${words[step]}`))
     },
-    ready(server) {
+    ready(server, orders) {
       write('')
       write(`${paint(1, 'aftercommit')} demo shop, ready in ${((performance.now() - began) / 1000).toFixed(1)} s`)
       write(dim(`  PostgreSQL ${server.version} in ${server.dataDir}`))
+      write(`  live order screen: ${paint(36, orders)}`)
       write(dim('  every line below is an event that was committed; Ctrl-C stops'))
       write('')
       write(dim('position  time      event          order     what'))

@@ -38,7 +38,7 @@ export async function loadConfiguration(
   env: NodeJS.ProcessEnv,
   part: CheckedPart = 'settings',
 ): Promise<Configuration> {
-  const file = flags.config ?? (existsSync(DEFAULT_FILE) ? DEFAULT_FILE : undefined)
+  const file = fileToRead(flags)
   const given = [...fromFlags(flags), ...fromEnvironment(env)]
   // Checking takes zod, which takes its time to load: only when there is something to check.
   const fromFile = given.length > 0 || file !== undefined ? await check(given, file, env, part) : []
@@ -54,6 +54,11 @@ export async function loadConfiguration(
   }) as Setting[]
   const isEmbedded = settings.every(({ name, origin }) => name !== 'database' || origin === 'default')
   return { settings, file: file ?? null, isEmbedded, options: toOptions(settings) }
+}
+
+/** The file that is named, else aftercommit.toml where there is one. */
+export function fileToRead({ config }: Pick<GlobalOptions, 'config'>): string | undefined {
+  return config ?? (existsSync(DEFAULT_FILE) ? DEFAULT_FILE : undefined)
 }
 
 /** Throws every mistake at once; otherwise gives the settings of the file. */
@@ -96,7 +101,7 @@ async function checkSettings({ data, locate }: ReadConfiguration, env: NodeJS.Pr
 /** The events and handlers of the application are not known here; all else is checked as a program would. */
 async function checkEverything(read: ReadConfiguration, env: NodeJS.ProcessEnv): Promise<readonly Mistake[]> {
   const { checkConfiguration, checkOnlyPorts } = await import('../observers/index.ts')
-  const result = checkConfiguration(read, checkOnlyPorts(env))
+  const result = await checkConfiguration(read, checkOnlyPorts(env))
   return result.ok ? [] : result.mistakes
 }
 

@@ -40,6 +40,7 @@ export async function handlersNamedIn(file: string): Promise<Map<string, string>
 export async function loadRules(ac: Aftercommit, file: string, module: string | undefined): Promise<void> {
   for (const handler of (await handlersNamedIn(file)).keys()) ac.observers.action(handler, neverCalled)
   if (module !== undefined) await importModule(module, ac)
+  ac.cache.loader('*', neverCalled)
   await ac.observers.loadFile(file)
 }
 

@@ -192,6 +192,19 @@ export const verbs: readonly Verb[] = [
     ],
   },
   {
+    name: 'search',
+    summary: 'look into search indexes, make them anew',
+    verbs: [
+      { name: 'list', summary: 'every index in this database', load: () => import('./commands/search-list.ts') },
+      { name: 'query', summary: 'find documents', load: () => import('./commands/search-query.ts') },
+      {
+        name: 'reindex',
+        summary: 'make indexes anew from history, by the rules of the file',
+        load: () => import('./commands/search-reindex.ts'),
+      },
+    ],
+  },
+  {
     name: 'verify',
     summary: 'walk the log, and find what a subscription has skipped',
     load: () => import('./commands/verify.ts'),

@@ -133,6 +133,12 @@ export const settingsShape = {
   dlq: dlq.optional(),
   runtime: runtime.optional(),
   failure_alerts: failureAlerts.optional(),
+  actions: table('Action types that are not built in.', {
+    packages: setting(z.array(text), {
+      description: 'Modules that bring some: names of packages, or paths relative to this file that begin with ./',
+      fallback: [],
+    }),
+  }).optional(),
   providers: providers.optional(),
   redis: redis.optional(),
   graphql: table('GraphQL.', {

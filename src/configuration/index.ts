@@ -21,9 +21,11 @@ export {
   type EmailTemplate,
   type ProviderName,
   type ProviderSettings,
+  type RedisSettings,
   type SecretText,
   type Settings,
   toSettings,
 } from './settings.ts'
+export { EMPTY, type FileStamps } from './stamp.ts'
 export type { Table } from './toml-file.ts'
 export { type FileWatch, type WatchOptions, watchFiles } from './watch-files.ts'

@@ -1,14 +1,20 @@
 /** Loads a file and everything it includes. Every file is looked at, so that all that is wrong is known at once. */
-import { readFile, stat } from 'node:fs/promises'
 import { dirname, isAbsolute, join, resolve } from 'node:path'
 import { codeFrame } from './code-frame.ts'
 import { definedBefore } from './defined-before.ts'
 import { locateAll, placeText } from './locate.ts'
 import type { Found, Mistake } from './mistake.ts'
+import { LARGEST_BYTES, readStamped, type StampedFile } from './stamp.ts'
 import { ParseError, parseTomlFile, type TomlFile } from './toml-file.ts'
 
 /** A file, or text with a name for its mistakes; `include` in a text is relative to the current folder. */
-export type ConfigurationSource = { readonly file: string } | { readonly text: string; readonly name: string }
+export type ConfigurationSource =
+  | {
+      readonly file: string
+      /** Told of every file that was looked at, readable or not: what to watch, and what it held when it was read. */
+      readonly onRead?: (path: string, stamp: string) => void
+    }
+  | { readonly text: string; readonly name: string }
 
 export interface LoadedFiles {
   /** The first one first. */
@@ -16,19 +22,18 @@ export interface LoadedFiles {
   readonly mistakes: readonly Mistake[]
 }
 
-/** All files together. A thousand observers are a quarter of a megabyte. */
-const LARGEST_BYTES = 4 * 1024 * 1024
-
 interface Loading {
   readonly files: TomlFile[]
   readonly mistakes: Mistake[]
   /** Absolute paths. */
   readonly seen: Set<string>
+  readonly onRead: (path: string, stamp: string) => void
   bytes: number
 }
 
 export async function loadFiles(source: ConfigurationSource): Promise<LoadedFiles> {
-  const loading: Loading = { files: [], mistakes: [], seen: new Set(), bytes: 0 }
+  const onRead = ('file' in source && source.onRead) || (() => {})
+  const loading: Loading = { files: [], mistakes: [], seen: new Set(), onRead, bytes: 0 }
   if ('text' in source) await addText(loading, source.text, source.name, [])
   else {
     const text = await read(loading, resolve(source.file))
@@ -65,19 +70,21 @@ function refusal({ seen }: Loading, path: string, chain: readonly string[]): str
   return seen.has(path) ? 'is included a second time. Remove one of the two.' : undefined
 }
 
-/** The size is asked first: a mistaken path may lead to a file of gigabytes. */
 async function read(loading: Loading, path: string): Promise<{ content: string } | { problem: string }> {
-  try {
-    const found = await stat(path)
-    if (!found.isFile()) return { problem: 'is not a file. Name the files one by one.' }
-    loading.bytes += found.size
-    if (loading.bytes > LARGEST_BYTES) return { problem: 'makes the configuration larger than 4 MB, which is refused.' }
-    loading.seen.add(path)
-    return { content: await readFile(path, 'utf8') }
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    return { problem: code === 'ENOENT' ? 'There is no such file. Correct the path.' : `cannot be read (${code}).` }
-  }
+  const file = await readStamped(path)
+  loading.onRead(path, file.stamp)
+  if ('refused' in file) return { problem: problemOf(file.refused) }
+  loading.bytes += file.content.length
+  // All files together.
+  if (loading.bytes > LARGEST_BYTES) return { problem: problemOf('too large') }
+  loading.seen.add(path)
+  return { content: file.content.toString('utf8') }
+}
+
+function problemOf(refused: Extract<StampedFile, { refused: unknown }>['refused']): string {
+  if (refused === 'not a file') return 'is not a file. Name the files one by one.'
+  if (refused === 'too large') return 'makes the configuration larger than 4 MB, which is refused.'
+  return refused.code === 'ENOENT' ? 'There is no such file. Correct the path.' : `cannot be read (${refused.code}).`
 }
 
 /** The parser stops at the first thing that is not TOML, so of each file that one is reported alone. */

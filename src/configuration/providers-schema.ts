@@ -4,6 +4,9 @@ import { needed, orReference, setting, table } from './fields.ts'
 
 const SECRET = orReference(String.raw`(?!.*\$\{env:).+`, 'must be text that is not empty')
 const HTTP_URL = orReference(String.raw`https?:\/\/\S+`, 'must be a URL that begins with https:// or http://')
+const LANGUAGE = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,62}(\.[A-Za-z_][A-Za-z0-9_]{0,62})?$/, {
+  message: 'must be the plain name of a text search configuration, such as "english"',
+})
 
 export const providers = table('Other people’s services. An action whose provider is not here is refused.', {
   slack: table('Slack, by an incoming webhook.', {
@@ -32,8 +35,16 @@ export const providers = table('Other people’s services. An action whose provi
     }),
     url: setting(HTTP_URL, { description: 'Where it is; not for "postgres".' }),
     api_key: setting(SECRET, { description: 'What it wants to be shown.' }),
+    language: setting(LANGUAGE, {
+      fallback: 'simple',
+      description: 'Only for "postgres": how text becomes words; a name of pg_ts_config.',
+    }),
   })
-    .superRefine(({ kind, url }, context) => {
+    .superRefine(({ kind, url, language }, context) => {
+      if (kind !== 'postgres' && language !== undefined) {
+        const message = `has no use with kind = "${kind}", which has settings of its own. Remove it.`
+        context.addIssue({ code: 'custom', path: ['language'], message })
+      }
       if ((kind === 'postgres') === (url === undefined)) return
       const message =
         kind === 'postgres' ? 'has no use with kind = "postgres". Remove it.' : `is missing. ${kind} needs it.`

@@ -11,6 +11,8 @@ export interface Settings {
   readonly dlq: { readonly storeStacks: boolean; readonly autoRedrive: { afterMs: number; max: number } | null }
   readonly runtime: RuntimeSettings
   readonly failureAlerts: { readonly slack: string | null; readonly email: string | null }
+  /** Modules that bring action types. */
+  readonly actions: { readonly packages: readonly string[] }
   readonly providers: ProviderSettings
   readonly redis: RedisSettings | null
   readonly graphql: { readonly subscriptionsEnabled: boolean }
@@ -55,6 +57,7 @@ export interface ProviderSettings {
     readonly kind: 'postgres' | 'elasticsearch' | 'opensearch' | 'meilisearch'
     readonly url: SecretText | undefined
     readonly apiKey: SecretText | undefined
+    readonly language: string | undefined
   }
 }
 
@@ -98,6 +101,7 @@ export function toSettings(file: SettingsInput): Settings {
     },
     runtime: toRuntime(file.runtime),
     failureAlerts: { slack: alerts.slack ?? null, email: alerts.email ?? null },
+    actions: { packages: file.actions?.packages ?? [] },
     providers: toProviders(file.providers),
     redis: toRedis(file.redis),
     // A table that is there means yes unless it says no; one that is not there means no.
@@ -136,7 +140,9 @@ function toProviders({
     ...(smtp && { smtp: { url: smtp.url, from: reveal(smtp.from) } }),
     ...(sms && { sms: { account: sms.account, token: sms.token, from: sms.from, baseUrl: sms.base_url } }),
     ...(push && { push: { subject: push.subject, publicKey: push.public_key, privateKey: push.private_key } }),
-    ...(search && { search: { kind: search.kind, url: search.url, apiKey: search.api_key } }),
+    ...(search && {
+      search: { kind: search.kind, url: search.url, apiKey: search.api_key, language: search.language },
+    }),
   }
 }
 

@@ -32,13 +32,13 @@ const DEEPEST = 80
 export function parseTomlFile(text: string, name: string): TomlFile {
   // Some editors begin a file with a byte order mark; TOML does not know it.
   const content = text.startsWith('\uFEFF') ? text.slice(1) : text
-  const { body } = parseTOML(content).body[0]
-  const { data, found } = walk(body, () => {})
+  const { data, found } = walk(parseTOML(content).body[0].body, () => {})
   let places: Map<string, Place> | undefined
   const file: TomlFile = {
     ...{ name, text: content, lines: content.split(/\r?\n/), data, found },
     get places() {
-      places ??= findPlaces(file, body)
+      // Parsed once more: what the parser makes is a hundred times the file, and is not kept in case of a mistake.
+      places ??= findPlaces(file, parseTOML(content).body[0].body)
       return places
     },
   }

@@ -160,6 +160,7 @@ export function createDelivering(options: DeliveryOptions): Delivering {
         outcomes: worker.outcomes,
         concurrency: options.concurrency,
         mostPerDestination: mostPerDestination(options.concurrency),
+        isAble: () => worker.isAble,
         hold: (run) => worker.hold(run),
         onSpilled: () => worker.wake(),
         onDoubt: (token) => worker.doubt(token),

@@ -15,6 +15,8 @@ export interface Telling {
   readonly retryAfterMs?: number
   /** The destination said that it will never come back. */
   readonly gone?: boolean
+  /** It concerns one of many behind the destination: others that go there are not held back for it. */
+  readonly single?: boolean
 }
 
 export function decideOutcome(
@@ -40,5 +42,7 @@ export function tellingOf(error: unknown): Telling {
 
 /** Whether the destination is to blame: it did not answer, or said that it cannot now. */
 export function isDestinationFault(error: unknown): boolean {
-  return tellingOf(error).transient === true || (error as { code?: string } | null)?.code === 'TIMED_OUT'
+  const { transient, single } = tellingOf(error)
+  if (single === true) return false
+  return transient === true || (error as { code?: string } | null)?.code === 'TIMED_OUT'
 }

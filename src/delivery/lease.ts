@@ -72,7 +72,9 @@ export class Lease implements Service {
   #names = '[]'
   #namesWritten = ''
   #isInformed = false
-  readonly #curious = new Set<() => void>()
+  /** Renewals that were begun. */
+  #renewals = 0
+  readonly #curious = new Set<{ readonly since: number; tell(): void }>()
 
   constructor(options: LeaseOptions) {
     this.#options = options
@@ -103,9 +105,10 @@ export class Lease implements Service {
     return this.#isInformed
   }
 
-  /** Resolves with the first news, or when this ends without any. */
+  /** Resolves with news that were asked for from now on, or when this ends without any. */
   untilInformed(): Promise<void> {
-    return this.#isInformed ? Promise.resolve() : new Promise((resolve) => this.#curious.add(resolve))
+    this.#loop.wake()
+    return new Promise((resolve) => this.#curious.add({ since: this.#renewals, tell: resolve }))
   }
 
   isPaused(kind: string, name: string, destination: string): boolean {
@@ -128,7 +131,7 @@ export class Lease implements Service {
     const worker = this.#worker
     this.#worker = undefined
     this.#isInformed = false
-    this.#tellCurious()
+    this.#tellCurious(Number.POSITIVE_INFINITY)
     // A goodbye, not a duty: the lease runs out by itself.
     if (worker) await dismissWorker(this.#options.database.control, worker).catch(() => {})
   }
@@ -145,6 +148,7 @@ export class Lease implements Service {
       const worker = this.#worker ?? (await this.#enlist())
       this.#worker = worker
       const sentAt = this.#options.clock.monotonic()
+      const number = ++this.#renewals
       const news = await this.#renew(worker, lockPrefix)
       if (!news.held) {
         this.#lose()
@@ -156,14 +160,17 @@ export class Lease implements Service {
       if (news.expired) await forgetWorkers(database.control)
       this.#options.onNews(news)
       this.#isInformed = true
-      this.#tellCurious()
+      this.#tellCurious(number)
       await context.wait(news.others > 0 || !this.#options.willHear() ? WATCH_MS : RENEW_MS)
     }
   }
 
-  #tellCurious(): void {
-    for (const resolve of this.#curious) resolve()
-    this.#curious.clear()
+  #tellCurious(number: number): void {
+    for (const one of this.#curious) {
+      if (one.since >= number) continue
+      this.#curious.delete(one)
+      one.tell()
+    }
   }
 
   async #enlist(): Promise<string> {

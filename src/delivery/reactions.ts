@@ -57,6 +57,8 @@ export interface ReactionParts {
   readonly outcomes: OutcomeParts
   readonly concurrency: number
   readonly mostPerDestination: number
+  /** Whether this process can do anything. */
+  readonly isAble: () => boolean
   /** The row of this call may be cancelled from now on, until what it returns is called. */
   readonly hold: (run: Run) => () => void
   /** A row was made that may be due. */
@@ -281,7 +283,8 @@ export function createReactions(parts: ReactionParts): Reactions {
 
   return {
     async begin() {
-      await lease.untilInformed()
+      // Where nothing can be done there is no lease, and nothing to hear.
+      if (parts.isAble()) await lease.untilInformed()
       await held.load()
     },
     react(reactions, signal) {

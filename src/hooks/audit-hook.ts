@@ -9,6 +9,7 @@ import type { AnyEvent } from '../log/index.ts'
 import type { Queryable } from '../postgres/index.ts'
 import { currentCause, runWithCause } from '../runtime/index.ts'
 import { type AuditRecord, actionOf, toAuditRecord } from './audit-record.ts'
+import { auditTable } from './audit-table.ts'
 import type { HookContext, HookOptions } from './hook.ts'
 
 /** Kinds of changes, names of auth events, or the last part of a type, such as `placed`. */
@@ -18,7 +19,8 @@ export interface AuditHookOptions
   extends Pick<HookOptions, 'types' | 'entities' | 'enabled' | 'retry' | 'from' | 'timeout'> {
   /** `audit` unless told. */
   readonly name?: string | undefined
-  readonly store: AuditStore
+  /** The table `audit` in the schema of the log unless told. */
+  readonly store?: AuditStore | undefined
   /** Which actions are recorded; all unless told. */
   readonly actions?: readonly AuditAction[] | undefined
 }
@@ -28,10 +30,11 @@ export interface AuditStore {
   write(record: AuditRecord, context: HookContext & { readonly tx: Queryable; readonly event: AnyEvent }): unknown
 }
 
-export function auditHook({ name = 'audit', store, actions, ...options }: AuditHookOptions): HookOptions {
+export function auditHook(options: AuditHookOptions = {}): HookOptions {
+  const { name = 'audit', store = auditTable, actions, ...rest } = options
   const mark = `audit:${name}:`
   return {
-    ...options,
+    ...rest,
     name,
     scope: 'cluster',
     transactional: true,

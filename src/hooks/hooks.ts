@@ -3,13 +3,14 @@ import { AftercommitError } from '../errors.ts'
 import type { AftercommitEvent, EventDefinitions, EventOf } from '../events/index.ts'
 import type { AnyEvent, EmitRequest, Emitted } from '../log/index.ts'
 import type { Service, ServiceState } from '../runtime/index.ts'
-import type { SubscriptionsPart } from '../subscriptions/index.ts'
 import { type AuthInput, toAuthRequest } from './auth.ts'
 import { createBroadcastFeed } from './broadcast-feed.ts'
 import type { Broadcaster } from './broadcaster.ts'
 import { ClusterHook } from './cluster-hook.ts'
 import { type HookOptions, type HookStatus, isEnabled, toHook } from './hook.ts'
-import { type HookParts, InstanceHook } from './instance-hook.ts'
+import type { HookRelay } from './hook-relay.ts'
+import { InstanceHook } from './instance-hook.ts'
+import { createRelays, type RelaysParts } from './relays.ts'
 import type { SystemEvent } from './system-event.ts'
 
 export interface Hooks<D extends EventDefinitions = EventDefinitions> {
@@ -22,6 +23,8 @@ export interface Hooks<D extends EventDefinitions = EventDefinitions> {
   list(): HookStatus[]
   status(name: string): HookStatus
   count(): number
+  /** Carries word of events between processes, so that hooks hear at once where the database cannot ring them. */
+  connect(relay: HookRelay): void
 }
 
 /** Types that a catalogue does not have, such as `auth.*`, are events all the same. */
@@ -31,8 +34,7 @@ export type HookEvent<D extends EventDefinitions, P extends readonly string[]> =
     ? EventOf<D, P>
     : AnyEvent
 
-export interface HooksParts extends HookParts {
-  readonly subscriptions: Pick<SubscriptionsPart, 'register'>
+export interface HooksParts extends RelaysParts {
   /** Appends through a transaction, or by itself without one. Not checked against the catalogue. */
   readonly append: (request: EmitRequest, tx?: unknown) => Promise<Emitted>
   /** Events the broadcaster keeps for slow subscribers. */
@@ -51,6 +53,7 @@ export function createHooks(parts: HooksParts): HooksPart {
   const { metrics, subscriptions, append, ring = 1024 } = parts
   const known = new Map<string, InstanceHook | ClusterHook>()
   const feed = createBroadcastFeed({ ...parts, ring })
+  const relays = createRelays(parts)
   let state: ServiceState = 'idle'
   exposeGauges()
 
@@ -81,6 +84,7 @@ export function createHooks(parts: HooksParts): HooksPart {
       throw new AftercommitError('BAD_OPTION', `There is no hook "${name}" in this process.`)
     },
     count: () => known.size,
+    connect: relays.connect,
   }
 
   function exposeGauges(): void {
@@ -106,13 +110,13 @@ export function createHooks(parts: HooksParts): HooksPart {
       if (state === 'running') return
       state = 'starting'
       await feed.service.start()
-      await Promise.all([...known.values()].map((hook) => hook.start()))
+      await Promise.all([relays.start(), ...[...known.values()].map((hook) => hook.start())])
       if (state === 'starting') state = 'running'
     },
     async stop() {
       if (state === 'idle' || state === 'stopped') return
       state = 'stopping'
-      await Promise.all([...known.values()].map((hook) => hook.stop()))
+      await Promise.all([relays.stop(), ...[...known.values()].map((hook) => hook.stop())])
       await feed.service.stop()
       state = 'stopped'
     },

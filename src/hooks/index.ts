@@ -20,6 +20,7 @@ export {
 } from './broadcaster.ts'
 export { type EventedStorageOptions, eventedStorage, type Repository } from './evented-storage.ts'
 export type { HookContext, HookOptions, HookScope, HookStartContext, HookStatus, StartReason } from './hook.ts'
+export type { HookRelay, RelayHost, RelayPublisher } from './hook-relay.ts'
 export { createHooks, type Hooks, type HooksPart, type HooksParts } from './hooks.ts'
 export { type ReloadHookOptions, reloadHook } from './reload-hook.ts'
 export {

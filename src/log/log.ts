@@ -153,10 +153,17 @@ export function createLog<D extends EventDefinitions>(options: LogOptions): Log<
 
 /** How far the log is final now, without a tailer: the head when nobody is appending, else the published frontier. */
 export async function settledPosition(database: Database): Promise<bigint> {
-  const { frontier } = await checkLog(database)
+  const { epoch, frontier } = await checkLog(database)
   const seen = await observe(database, await findLogObjects(database))
-  return seen.holders.length === 0 && seen.head > frontier ? seen.head : frontier
+  const found = seen.holders.length === 0 && seen.head > frontier ? seen.head : frontier
+  // While somebody appends less can be told than before; what was final in this epoch is final all the same.
+  const before = settled.get(database)
+  const position = before?.epoch === epoch && before.position > found ? before.position : found
+  settled.set(database, { epoch, position })
+  return position
 }
+
+const settled = new WeakMap<Database, { readonly epoch: number; readonly position: bigint }>()
 
 async function* follow(
   { database, tailer, ensureTailer }: LogOptions,

@@ -66,9 +66,13 @@ const WRITE_TABLES = [
   'delivery_pauses',
   'destinations',
   'observer_alerts',
+  'push_subscriptions',
+  'push_progress',
   'workflow_inputs',
   'input_observations',
   'schedules',
+  'search_documents',
+  'search_indexes',
 ]
 /** Rows that somebody else makes, or that are there for good. */
 const UPDATE_TABLES = ['delivery_state', 'workflow_instances']

@@ -37,8 +37,8 @@ interface ActionPayload {
 
 export interface RunningAction {
   readonly config: ActionConfig
-  /** Events at or below it are not this action's. */
-  readonly start: bigint
+  /** Events at or below it are not this action's. Known for certain once the configuration is in force. */
+  start: bigint
   readonly work: Work
   readonly owner: string
   readonly destination: string

@@ -6,10 +6,13 @@
  */
 import { hash } from 'node:crypto'
 import type { z } from 'zod'
+import type { CacheActions, CacheStore } from '../cache/index.ts'
 import type { Scope } from '../conditions/index.ts'
 import type { AnyEvent } from '../log/index.ts'
 import type { Pool } from '../postgres/index.ts'
 import type { Clock, Logger } from '../runtime/index.ts'
+import type { DocumentWriter } from '../search/index.ts'
+import type { Mistakes } from './actions/mistakes.ts'
 import type { Http, NetworkRules } from './network/index.ts'
 import type { ObserverError, Received, SentRequest } from './observer-error.ts'
 
@@ -54,6 +57,8 @@ export interface PreparedAction {
   readonly timeoutMs?: number
   /** What an attempt that took longer failed with. */
   toTimeout?(): ObserverError
+  /** Before it is put in force: throws OB012 for what only the database can tell. */
+  ready?(): Promise<void>
   /** Done when it returns or resolves; throws `ObserverError` otherwise. */
   run(request: ActionRequest): ActionResult | Promise<ActionResult>
   /** Sends nothing. Throws what `run` would throw before sending: a template that fails, an address that is refused. */
@@ -64,6 +69,8 @@ export interface ActionType<Config = unknown> {
   readonly type: string
   /** The keys of the action, `type` and `name` excepted. Strict: unknown keys are refused. */
   readonly schema: z.ZodType<Config>
+  /** One line for editors and lists. */
+  readonly describe?: string
   /** Which default retry policy applies: other people's services get hours, our own seconds. */
   readonly defaultRetry: 'service' | 'local'
   /** Throws one `PrepareError` with every mistake that can be known before an event is seen. */
@@ -83,10 +90,18 @@ export interface ActionContext {
   readonly mailer: Mailer | null
   readonly handlers: ReadonlyMap<string, CustomHandler>
   readonly database: Pick<Pool, 'transaction'>
+  /** The search indexes of this database. */
+  readonly documents: DocumentWriter
+  /** The Redis of `[redis]`; null when there is none, or it is not enabled. */
+  readonly sharedCache: SharedCache | null
+  /** The caches inside the processes; null where nothing runs. */
+  readonly cache: CacheActions | null
   readonly logger: Logger
   readonly clock: Clock
   /** The `source` of CloudEvents. */
   readonly source: string
+  /** Collects what is wrong with an action, so that `prepare` tells everything at once. */
+  readonly createMistakes: () => Mistakes
 }
 
 /** A value that must not be printed. The configuration wraps `${env:NAME}` in one; plain text is taken as well. */
@@ -95,6 +110,41 @@ export type SecretText = string | { reveal(): string }
 export interface Providers {
   readonly slack?: { readonly webhookUrl: SecretText }
   readonly smtp?: { readonly url: SecretText; readonly from: string }
+  readonly sms?: SmsProvider
+  readonly push?: PushProvider
+  readonly search?: SearchProvider
+}
+
+/** A cache that all processes use, and the name of the place for limits and messages. */
+export interface SharedCache {
+  readonly origin: string
+  /** Connects with the first call. */
+  readonly store: CacheStore
+}
+
+/** An account at an API like Twilio's. */
+export interface SmsProvider {
+  readonly account: SecretText
+  readonly token: SecretText
+  /** A number, a short code, a name of up to 11 letters, or the id of a messaging service. */
+  readonly from: SecretText
+  readonly baseUrl?: SecretText | undefined
+}
+
+export interface SearchProvider {
+  readonly kind: 'postgres' | 'elasticsearch' | 'opensearch' | 'meilisearch'
+  /** Not for Postgres. */
+  readonly url?: SecretText | undefined
+  readonly apiKey?: SecretText | undefined
+  /** Only for Postgres: how text becomes words. */
+  readonly language?: string | undefined
+}
+
+/** The VAPID identity that push services know us by. */
+export interface PushProvider {
+  readonly subject: SecretText
+  readonly publicKey: SecretText
+  readonly privateKey: SecretText
 }
 
 export interface EmailTemplate {
@@ -113,7 +163,7 @@ export interface TemplateCompiler {
   firstHoleOfUrl(source: string): number | undefined
 }
 
-export type TextTarget = 'plain' | 'url' | 'header' | 'html' | 'slack'
+export type TextTarget = 'plain' | 'url' | 'header' | 'html' | 'slack' | 'glob'
 
 export interface CompiledText {
   /** It renders the same for every event, whatever scope it is given. */

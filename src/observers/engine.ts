@@ -1,24 +1,28 @@
 /**
- * Observers at work: what was checked becomes works, limits and one subscription. Replacing a configuration ends what
- * reads under the old one first, so that an event is judged by one configuration and not by two.
+ * Observers at work: what was checked becomes works, limits and one subscription. An event is judged by one configuration
+ * and not by two, and the database tells which. A change goes through these steps; what fails leaves the one before:
+ *
+ *   placed      the subscription has a new generation: whoever reads by the rules before cannot move the checkpoint
+ *   in force    the rules are written down, from the first event that was not judged by those before
+ *   read with   whoever takes the subscription up writes them down again, if others were in force meanwhile
  */
-import { createHash } from 'node:crypto'
-import type { Rate, Settings } from '../configuration/index.ts'
-import { type Delivering, type DestinationLimits, saveLimits, type Work } from '../delivery/index.ts'
+import type { Settings } from '../configuration/index.ts'
+import type { Delivering, Work } from '../delivery/index.ts'
+import { AftercommitError } from '../errors.ts'
 import type { EventDefinitions } from '../events/index.ts'
 import { type AnyEvent, settledPosition } from '../log/index.ts'
 import type { Database } from '../postgres/index.ts'
 import type { Clock, Logger, Registry } from '../runtime/index.ts'
-import { type HandlerContext, type SubscriptionsPart, toDefinition } from '../subscriptions/index.ts'
-import { limitedDestination } from './acting.ts'
+import { type Definition, type HandlerContext, type SubscriptionsPart, toDefinition } from '../subscriptions/index.ts'
 import type { ClosableActionContext } from './actions/index.ts'
 import { type Alerts, createAlerts } from './alerts.ts'
-import type { CheckPorts, ObserverConfig } from './config/index.ts'
+import type { CheckPorts, ObserverConfig, PrepareAction } from './config/index.ts'
 import { createExecutor, createRunningObserver, type Executor } from './executor.ts'
 import { listedEnv } from './listed-env.ts'
 import { createMeasures } from './measures.ts'
 import { createRecorder } from './recorder.ts'
-import { registerObservers } from './registry-statements.ts'
+import { putInForce, type Rules } from './registry-statements.ts'
+import { hashOf, limitsOf, patternsOf, toRegistered } from './rules.ts'
 import { createUpkeep } from './upkeep.ts'
 import { selectBacklog } from './upkeep-statements.ts'
 
@@ -42,13 +46,17 @@ export interface EngineParts {
 export interface InForce {
   readonly settings: Settings
   readonly observers: readonly ObserverConfig[]
-  readonly ports: CheckPorts
+  readonly actionTypes: CheckPorts['actionTypes']
+  readonly prepare: PrepareAction
+  /** What its actions share: closed when nothing in force uses it any more. */
   readonly contexts: readonly ClosableActionContext[]
 }
 
 export interface Engine {
-  /** Makes it so, in the database and in this process. */
+  /** Makes it so, in the database and in this process; before subscriptions have started, in this process. */
   apply(inForce: InForce): Promise<void>
+  /** Once subscriptions have started. */
+  confirm(): Promise<void>
   /** In a transaction or not: tells people, if they are to be told and were not just now. */
   alert(about: string, text: string): Promise<void>
   stop(): Promise<void>
@@ -58,19 +66,29 @@ export interface Engine {
 export const SUBSCRIPTION = 'observers'
 /** What is still under way with an old configuration has so long to end. */
 const FAREWELL_MS = 600_000
+/** Where an action begins of which that is not known yet: nowhere. */
+const NOWHERE = 2n ** 63n - 1n
+
+/** One configuration, ready to be read with. */
+interface Prepared {
+  readonly definition: Definition
+  readonly works: readonly Work[]
+  readonly alerts: Alerts
+  readonly contexts: readonly ClosableActionContext[]
+  readonly threshold: number
+  /** Writes it down as in force. False when other rules are placed, or these are not yet. */
+  putInForce(): Promise<boolean>
+}
 
 export function createEngine(parts: EngineParts): Engine {
   const { database, clock, logger, delivering, subscriptions } = parts
   const measures = createMeasures(parts.metrics)
   const recorder = createRecorder({ db: database, clock, logger })
   const reactions = delivering.reactions()
-  let executor: Executor = { handle: () => undefined }
-  let alerts: Alerts | undefined
+  /** What this process reads with, or would. */
+  let wanted: Prepared | undefined
   let works: readonly Work[] = []
-  let contexts: readonly ClosableActionContext[] = []
   const farewells = new Set<() => void>()
-  let isRegistered = false
-  let threshold = Number.POSITIVE_INFINITY
   const upkeep = createUpkeep({
     database,
     clock,
@@ -78,43 +96,23 @@ export function createEngine(parts: EngineParts): Engine {
     metrics: parts.metrics,
     process: parts.process,
     backlog: () => selectBacklog(database, SUBSCRIPTION),
-    threshold: () => threshold,
-    alert: async (text) => alerts?.raise(database, { about: SUBSCRIPTION, text }),
+    threshold: () => wanted?.threshold ?? Number.POSITIVE_INFINITY,
+    alert: async (text) => wanted?.alerts.raise(database, { about: SUBSCRIPTION, text }),
   })
 
-  const handle = (event: AnyEvent, context: HandlerContext) => executor.handle(event, () => context.signal)
-
-  /** `from`: where new actions begin, so that nothing lies between them and a subscription that is new too. */
-  function toSubscription(observers: readonly ObserverConfig[], capacity: number, from: bigint) {
-    return toDefinition(
-      {
-        id: SUBSCRIPTION,
-        on: patternsOf(observers),
-        from,
-        concurrency: Math.min(capacity, 1_000),
-        // Calls limit themselves; what is slow becomes a row and lets its event go.
-        timeout: '15m',
-        onFailure: 'skip',
-        handle,
-      },
-      {
-        kind: 'observers',
-        version: hashOf(observers),
-        begin: () => reactions.begin(),
-        // Order is a matter of each observer.
-        keyOf: (event) => event.id,
-      },
-    )
-  }
-
-  async function apply({ settings, observers, ports, contexts: opened }: InForce): Promise<void> {
+  async function toPrepared({ settings, observers, actionTypes, prepare, contexts }: InForce): Promise<Prepared> {
     const on = observers.filter(({ enabled }) => enabled)
-    const head = await settledPosition(database)
-    const starts = await registerObservers(database, on.map(toRegistered), head)
-    await saveLimits(database, limitsOf(settings, on))
+    // Nothing is changed before everything that is to be put in force can work here.
+    for (const { prepared } of on.flatMap(({ actions }) => actions)) await prepared!.ready?.()
+    const rules: Rules = {
+      subscription: SUBSCRIPTION,
+      version: hashOf(on),
+      observers: on.map(toRegistered),
+      limits: limitsOf(settings, on),
+      head: await settledPosition(database),
+    }
     const env = listedEnv(settings.templates.env, parts.env)
-    const prepare = ports.prepare!(settings)
-    const nextAlerts = createAlerts(settings, { actionTypes: ports.actionTypes, prepare, delivering, logger })
+    const alerts = createAlerts(settings, { actionTypes, prepare, delivering, logger })
     const recordsAll = (parts.runtime.record ?? settings.runtime.record) === 'all'
     const acting = {
       ...parts,
@@ -122,29 +120,67 @@ export function createEngine(parts: EngineParts): Engine {
       measure: measures.action,
       record: (record: Parameters<typeof recorder.add>[0]) =>
         recordsAll || record.status !== 'success' || record.attempt > 1 ? recorder.add(record) : undefined,
-      onDead: nextAlerts.onDead,
+      onDead: alerts.onDead,
     }
-    const running = on.map((config) => createRunningObserver(config, (owner) => starts.get(owner) ?? 0n, acting))
-    const nextWorks = [...running.flatMap(({ actions }) => actions.map(({ work }) => work)), ...nextAlerts.works]
-    const nextExecutor = createExecutor(running, {
+    const running = on.map((config) => createRunningObserver(config, () => NOWHERE, acting))
+    const actions = running.flatMap((observer) => observer.actions)
+    const executor = createExecutor(running, {
       ...acting,
       reactions,
       recordsAll,
       record: recorder.add,
       count: measures.event,
     })
-    const definition = toSubscription(on, parts.runtime.channelCapacity ?? settings.runtime.channelCapacity, head)
-    // Nothing reads while it changes: the definition says which configuration an event was judged by.
-    if (isRegistered) await subscriptions.replace(definition)
-    executor = nextExecutor
-    alerts = nextAlerts
-    swapWorks(nextWorks)
-    if (!isRegistered) subscriptions.register(definition)
-    isRegistered = true
-    retire(contexts)
-    contexts = opened
-    threshold = settings.runtime.backlogAlertThreshold
+    const capacity = parts.runtime.channelCapacity ?? settings.runtime.channelCapacity
+    const prepared: Prepared = {
+      definition: toSubscription(on, rules, capacity, executor, () => begin(prepared)),
+      works: [...actions.map(({ work }) => work), ...alerts.works],
+      alerts,
+      contexts,
+      threshold: settings.runtime.backlogAlertThreshold,
+      async putInForce() {
+        const starts = await putInForce(database, rules)
+        if (starts === undefined) return false
+        for (const action of actions) action.start = startOf(starts, action.owner)
+        return true
+      },
+    }
+    return prepared
+  }
+
+  /** Before the first event is read with it, each time this process takes the subscription up. */
+  async function begin(prepared: Prepared): Promise<void> {
+    if (prepared !== wanted) {
+      // It was placed, and then could neither be put in force nor be taken back.
+      void goBack()
+      throw notInForce()
+    }
+    if (!(await prepared.putInForce())) throw notInForce()
+    await reactions.begin()
+  }
+
+  async function apply(inForce: InForce): Promise<void> {
+    const before = wanted
+    const next = await toPrepared(inForce)
+    wanted = next
+    try {
+      await subscriptions.replace(next.definition)
+      // Where it is not placed yet, or another one is by now, nothing is written.
+      await next.putInForce()
+    } catch (error) {
+      wanted = before
+      await goBack()
+      throw error
+    }
+    swapWorks(next.works)
+    retire(before?.contexts.filter((context) => !next.contexts.includes(context)) ?? [])
     await upkeep.start()
+  }
+
+  /** Where that fails now, it is done again as soon as somebody would read with what is not wanted. */
+  async function goBack(): Promise<void> {
+    if (wanted) await subscriptions.replace(wanted.definition).catch(() => {})
+    else await subscriptions.get(SUBSCRIPTION).stop()
   }
 
   /** Rows of names that are gone wait for whoever still has them. */
@@ -168,76 +204,56 @@ export function createEngine(parts: EngineParts): Engine {
 
   return {
     apply,
+    async confirm() {
+      await wanted?.putInForce()
+    },
     async alert(about, text) {
-      await alerts?.raise(database, { about, text })
+      await wanted?.alerts.raise(database, { about, text })
     },
     async stop() {
       await upkeep.stop()
       for (const close of [...farewells]) close()
-      await Promise.all(contexts.map((context) => context.close()))
-      contexts = []
+      await Promise.all((wanted?.contexts ?? []).map((context) => context.close()))
     },
   }
 }
 
-/** Many patterns cost the database more than the events they keep away. */
-function patternsOf(observers: readonly ObserverConfig[]): readonly string[] {
-  const patterns = [...new Set(observers.flatMap(({ on }) => on))].sort()
-  return patterns.length === 0 ? ['aftercommit.nothing'] : patterns.length > 50 ? ['*'] : patterns
-}
-
-function hashOf(observers: readonly ObserverConfig[]): string {
-  const text = JSON.stringify(observers.map(({ name, hash }) => [name, hash]).sort())
-  return createHash('sha256').update(text).digest('hex').slice(0, 16)
-}
-
-/** What "why not" needs to know later, without secrets. */
-function toRegistered({
-  name,
-  hash,
-  on,
-  entity,
-  condition,
-  strict,
-  orderBy,
-  sequential,
-  onFailure,
-  actions,
-}: ObserverConfig) {
-  return {
-    observer: name,
-    hash,
-    actions: actions.map((action) => action.name),
-    definition: {
-      on,
-      entity,
-      condition,
-      strict,
-      order_by: orderBy,
-      sequential,
-      on_failure: onFailure,
-      actions: actions.map(({ name: action, type }) => ({ name: action, type })),
+function toSubscription(
+  observers: readonly ObserverConfig[],
+  { version, head }: Rules,
+  capacity: number,
+  executor: Executor,
+  begin: () => Promise<void>,
+): Definition {
+  return toDefinition(
+    {
+      id: SUBSCRIPTION,
+      on: patternsOf(observers),
+      // Where new actions begin, so that nothing lies between them and a subscription that is new too.
+      from: head,
+      concurrency: Math.min(capacity, 1_000),
+      // Calls limit themselves; what is slow becomes a row and lets its event go.
+      timeout: '15m',
+      onFailure: 'skip',
+      handle: (event: AnyEvent, context: HandlerContext) => executor.handle(event, () => context.signal),
     },
-  }
+    {
+      kind: 'observers',
+      version,
+      begin,
+      // Order is a matter of each observer.
+      keyOf: (event) => event.id,
+    },
+  )
 }
 
-function limitsOf({ destinations }: Settings, observers: readonly ObserverConfig[]): DestinationLimits[] {
-  const limits = Object.entries(destinations).map(([origin, { concurrency, rate }]) => ({
-    destination: `webhook ${origin}`,
-    concurrency,
-    ...bucketOf(rate),
-  }))
-  const own = observers
-    .filter(({ concurrency, rate }) => concurrency !== null || rate !== null)
-    .map(({ name, concurrency, rate }) => ({
-      destination: limitedDestination(name),
-      concurrency,
-      ...bucketOf(rate),
-    }))
-  return [...limits, ...own]
+/** Without a start it would act on everything that was ever kept. */
+function startOf(starts: ReadonlyMap<string, bigint>, owner: string): bigint {
+  const start = starts.get(owner)
+  if (start !== undefined) return start
+  throw new AftercommitError('BAD_STATE', `Where "${owner}" begins is not written down, so it is not put in force.`)
 }
 
-/** `50/s` fills a bucket of fifty, fifty a second. */
-function bucketOf(rate: Rate | null): Pick<DestinationLimits, 'rate' | 'burst'> {
-  return rate === null ? { rate: null, burst: null } : { rate: (rate.count * 1_000) / rate.perMs, burst: rate.count }
+function notInForce(): AftercommitError {
+  return new AftercommitError('LEASE_LOST', 'Other observers are in force by now, so these do not read.')
 }

@@ -69,6 +69,15 @@ export function createExecutor(observers: readonly RunningObserver[], parts: Exe
     return config.sequential && actions.length > 1 ? runInTurn(run, actions, signal) : runAll(run, actions, signal)
   }
 
+  /** What one throws must not keep others from acting, nor leave a promise of theirs that nobody waits for. */
+  function observeSafely(...asked: Parameters<typeof observe>): Promise<unknown> | undefined {
+    try {
+      return observe(...asked)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
   /** In declared order, without waiting for one another. */
   function runAll(run: ObserverRun, actions: readonly RunningAction[], signal: () => AbortSignal) {
     const asked = actions.map((action) => run.reactionOf(action))
@@ -99,7 +108,7 @@ export function createExecutor(observers: readonly RunningObserver[], parts: Exe
       const scope = scopeOf(event, parts.env)
       let pending: Promise<unknown>[] | undefined
       for (const observer of found) {
-        const end = observe(observer, event, scope, signal)
+        const end = observeSafely(observer, event, scope, signal)
         if (end === undefined) continue
         pending ??= []
         pending.push(end)

@@ -16,9 +16,11 @@ export type {
   Preview,
   TemplateCompiler,
 } from './action.ts'
+export type { ActionTypes } from './actions/index.ts'
 export { createAlerts } from './alerts.ts'
 export { type BacktestOptions, type BacktestReport, runBacktest } from './backtest.ts'
 export type { BacktestAction, BacktestObserver, BacktestProblem, BacktestSample } from './backtest-tally.ts'
+export { type Checking, createChecking } from './checking.ts'
 export {
   type ActionConfig,
   type ActionOptions,
@@ -30,6 +32,7 @@ export {
   checkOnlyPorts,
   conditionPorts,
   diffConfigurations,
+  loadActionPackages,
   loadConfigurationFile,
   type ObserverConfig,
   type ObserverDiff,
@@ -39,13 +42,17 @@ export {
   toJsonSchema,
   toObserverConfig,
 } from './config/index.ts'
+export { diagnoseProviders } from './diagnose-providers.ts'
 export { createEngine, type Engine, type EngineParts, type InForce, SUBSCRIPTION } from './engine.ts'
 export { createExecutor, createRunningObserver, type EventOutcome } from './executor.ts'
 export { type EventExplanation, type ExplainedAction, type ExplainedObserver, explainEvent } from './explain.ts'
 export type { ActionState, ExplainedAttempt } from './explain-action.ts'
 export type { RuleVerdict } from './explain-rule.ts'
 export { listedEnv } from './listed-env.ts'
+export { judgeUrl, parseRules } from './network/index.ts'
 export { createPreparing, type Preparing } from './preparing.ts'
 export type { ActionRecord, RunRecord } from './run-record.ts'
+export { type ReindexOptions, runReindex } from './search-reindex.ts'
+export type { ReindexedIndex, ReindexProblem, ReindexReport } from './search-reindex-tally.ts'
 export { type ActionStatus, type ObserverStatus, readObserverStatus } from './status.ts'
 export type { CustomFilter } from './templates/index.ts'

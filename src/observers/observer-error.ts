@@ -33,6 +33,8 @@ export interface ObserverErrorOptions {
   readonly status?: number | undefined
   /** The receiver is gone for good (HTTP 410): the action is to be paused. */
   readonly gone?: boolean
+  /** It concerns one of many receivers behind a destination, which is not to blame. */
+  readonly single?: boolean
   /** For mistakes in the configuration: where, seen from the action. */
   readonly path?: readonly (string | number)[]
   readonly detail?: { readonly request?: SentRequest; readonly response?: Received }
@@ -45,6 +47,7 @@ export class ObserverError extends AftercommitError {
   readonly retryAfterMs: number | undefined
   readonly status: number | undefined
   readonly gone: boolean
+  readonly single: boolean
   readonly path: readonly (string | number)[]
   readonly detail: { readonly request?: SentRequest; readonly response?: Received }
 
@@ -54,6 +57,7 @@ export class ObserverError extends AftercommitError {
     this.retryAfterMs = options.retryAfterMs
     this.status = options.status
     this.gone = options.gone ?? false
+    this.single = options.single ?? false
     this.path = options.path ?? []
     this.detail = options.detail ?? {}
   }

@@ -1,20 +1,34 @@
 /** Checking and preparing with everything real: the application's handlers and filters, its database, its network. */
+import type { CacheActions } from '../cache/index.ts'
 import type { Settings } from '../configuration/index.ts'
 import type { EventDefinitions } from '../events/index.ts'
 import type { Database } from '../postgres/index.ts'
 import type { Clock, Logger } from '../runtime/index.ts'
+import type { DocumentWriter } from '../search/index.ts'
 import type { ActionType, CustomHandler, TemplateCompiler } from './action.ts'
 import {
   type ClosableActionContext,
   createActionContext,
   createActionTypes,
   createTemplateCompiler,
+  prepareAction,
 } from './actions/index.ts'
-import { type CheckPorts, conditionPorts, type PrepareAction, shareExpressions } from './config/index.ts'
+import {
+  type CheckPorts,
+  conditionPorts,
+  type ExpressionOptions,
+  type PrepareAction,
+  shareExpressions,
+  shareTemplates,
+} from './config/index.ts'
 import type { CustomFilter } from './templates/index.ts'
 
 export interface PreparingOptions {
   readonly database: Pick<Database, 'transaction' | 'schemaName'>
+  /** The search indexes of the database; absent where nothing runs. */
+  readonly documents?: DocumentWriter | undefined
+  /** The caches inside the processes; absent where nothing runs. */
+  readonly cache?: CacheActions | undefined
   readonly clock: Clock
   readonly logger: Logger
   readonly definitions: EventDefinitions | undefined
@@ -28,7 +42,7 @@ export interface PreparingOptions {
 
 export interface Preparing {
   readonly ports: CheckPorts
-  /** What was opened for checked configurations since the last call: connections, mailers. Whoever takes it closes it. */
+  /** What was opened since the last call, for connections to come. Whoever uses it closes it. */
   takeContexts(): ClosableActionContext[]
 }
 
@@ -36,7 +50,7 @@ export function createPreparing(options: PreparingOptions): Preparing {
   const { database, clock, logger, definitions, env, handlers, filters } = options
   let contexts: ClosableActionContext[] = []
 
-  function prepare({ providers, emailTemplates, network: { allow } }: Settings) {
+  function prepare({ providers, emailTemplates, redis, network: { allow } }: Settings) {
     const context = createActionContext({
       templates: createTemplateCompiler({ filters }),
       providers,
@@ -44,19 +58,30 @@ export function createPreparing(options: PreparingOptions): Preparing {
       allow,
       handlers,
       database,
+      ...(options.documents && { documents: options.documents }),
+      ...(options.cache && { cache: options.cache }),
+      redis,
       logger,
       clock,
       source: `/${database.schemaName.name}`,
     })
     contexts.push(context)
     const compile = shareExpressions()
-    const prepareAction: PrepareAction = (type, config, known) => {
+    /** By the names of the events that are known: what a template may be about decides whether it is right. */
+    const compilers = new Map<string | undefined, TemplateCompiler>()
+    const templatesFor = (known: ExpressionOptions) => {
+      const names = known.events?.map(({ name }) => name).join(' ')
       const templates =
-        options.templates ??
-        createTemplateCompiler({ filters, expressions: (source, { locals }) => compile(source, locals, known) })
-      return type.prepare(config, { ...context, templates })
+        compilers.get(names) ??
+        shareTemplates(
+          createTemplateCompiler({ filters, expressions: (source, { locals }) => compile(source, locals, known) }),
+        )
+      compilers.set(names, templates)
+      return templates
     }
-    return prepareAction
+    const prepareKnown: PrepareAction = (type, config, known) =>
+      prepareAction(type, config, { ...context, templates: options.templates ?? templatesFor(known) })
+    return prepareKnown
   }
 
   return {

@@ -1,5 +1,6 @@
-/** When observers began and what they were. */
-import type { Queryable } from '../postgres/index.ts'
+/** When observers began and what they were: written by whoever reads with them, and by nobody else. */
+import { type DestinationLimits, saveLimits } from '../delivery/index.ts'
+import type { Database, Queryable } from '../postgres/index.ts'
 
 export interface RegisteredObserver {
   readonly observer: string
@@ -9,63 +10,102 @@ export interface RegisteredObserver {
   readonly definition: unknown
 }
 
-/**
- * Writes down what is in force from `position` on: new actions begin there, changed observers get a new version, those
- * that are gone are closed. Answers where each action begins, as `observer/action`.
- */
-export async function registerObservers(
-  db: Queryable,
-  observers: readonly RegisteredObserver[],
-  position: bigint,
-): Promise<Map<string, bigint>> {
-  const { rows } = await db.query<{ observer: string; action: string; start: string }>(
-    `with given as materialized (
-       select * from jsonb_to_recordset(($1::text)::jsonb) as g(observer text, hash text, actions jsonb, definition jsonb)),
-     latest as materialized (
-       select distinct on (observer) observer, version, hash, definition
-         from ${db.schema}.observer_versions
-        order by observer, version desc),
-     changed as (
-       insert into ${db.schema}.observer_versions (observer, version, from_position, hash, definition)
-       select g.observer, coalesce(l.version, 0) + 1, ($2::text)::bigint, g.hash, nullif(g.definition, 'null')
-         from given g
-         left join latest l on l.observer = g.observer
-        where l.hash is distinct from g.hash or (l.definition is null) <> (nullif(g.definition, 'null') is null)
-       on conflict do nothing),
-     removed as (
-       insert into ${db.schema}.observer_versions (observer, version, from_position, hash, definition)
-       select l.observer, l.version + 1, ($2::text)::bigint, '', null
-         from latest l
-        where l.definition is not null and not exists (select from given g where g.observer = l.observer)
-       on conflict do nothing),
-     begun as (
-       insert into ${db.schema}.observer_actions (observer, action, start_position)
-       select g.observer, a.action, ($2::text)::bigint
-         from given g, jsonb_array_elements_text(g.actions) as a(action)
-       on conflict (observer, action) do nothing
-       returning observer, action, start_position)
-     select observer, action, start_position::text as start from begun
-     union all
-     select o.observer, o.action, o.start_position::text
-       from ${db.schema}.observer_actions o
-       join given g on g.observer = o.observer
-      where not exists (select from begun b where b.observer = o.observer and b.action = o.action)`,
-    [JSON.stringify(observers), position.toString()],
-  )
-  const known =
-    rows.length === observers.flatMap(({ actions }) => actions).length ? rows : await selectStarts(db, observers)
-  return new Map(known.map(({ observer, action, start }) => [`${observer}/${action}`, BigInt(start)]))
+export interface Rules {
+  /** Under which subscription they are read with, and as which version of it. */
+  readonly subscription: string
+  readonly version: string
+  readonly observers: readonly RegisteredObserver[]
+  readonly limits: readonly DestinationLimits[]
+  /** The head of the log when they were made: what is new begins no earlier. */
+  readonly head: bigint
 }
 
-/** Somebody else registered one at the same moment: a snapshot taken before cannot show it. */
-async function selectStarts(db: Queryable, observers: readonly RegisteredObserver[]) {
-  const { rows } = await db.query<{ observer: string; action: string; start: string }>(
+/**
+ * Writes down that these rules are in force: one transaction, with the subscription locked, so that nobody puts others in
+ * force meanwhile. Answers where each action begins, as `observer/action`; undefined when other rules are in force, or none
+ * yet, and then nothing was written.
+ */
+export function putInForce(database: Database, rules: Rules): Promise<ReadonlyMap<string, bigint> | undefined> {
+  return database.transaction(
+    async (tx) => {
+      if (!(await lockSubscription(tx, rules.subscription, rules.version))) return undefined
+      await saveLimits(tx, rules.limits)
+      const judged = await selectJudged(tx, rules.subscription)
+      await insertVersions(tx, rules, judged)
+      await insertStarts(tx, rules, judged)
+      // A statement of its own: it also sees what somebody else has begun meanwhile.
+      return selectStarts(tx, rules.observers)
+    },
+    { isolation: 'read committed' },
+  )
+}
+
+async function lockSubscription(tx: Queryable, id: string, version: string): Promise<boolean> {
+  const { rows } = await tx.query(
+    `select from ${tx.schema}.subscriptions where id = $1::text and definition ->> 'version' = $2::text for no key update`,
+    [id, version],
+  )
+  return rows.length > 0
+}
+
+/** Above it nothing was judged by the rules before: they cannot move the checkpoint any more. */
+async function selectJudged(tx: Queryable, id: string): Promise<bigint> {
+  const { rows } = await tx.query<{ judged: string }>(
+    `select max(greatest(position, upper(done) - 1))::text as judged from ${tx.schema}.subscription_partitions where id = $1::text`,
+    [id],
+  )
+  return BigInt(rows[0]!.judged)
+}
+
+/**
+ * Changed observers get a new version, those that are gone are closed: from the first event that was not judged by the
+ * version before. A new one is not asked about what was there before it.
+ */
+async function insertVersions(tx: Queryable, { observers, head }: Rules, judged: bigint): Promise<void> {
+  await tx.query(
+    `with given as materialized (
+       select * from jsonb_to_recordset(($1::text)::jsonb) as g(observer text, hash text, definition jsonb)),
+     latest as materialized (
+       select distinct on (observer) observer, version, from_position, hash, definition
+         from ${tx.schema}.observer_versions
+        order by observer, version desc),
+     changed as (
+       insert into ${tx.schema}.observer_versions (observer, version, from_position, hash, definition)
+       select g.observer, coalesce(l.version, 0) + 1, greatest(($2::text)::bigint, coalesce(l.from_position, ($3::text)::bigint)),
+              g.hash, nullif(g.definition, 'null')
+         from given g
+         left join latest l on l.observer = g.observer
+        where l.hash is distinct from g.hash or (l.definition is null) <> (nullif(g.definition, 'null') is null))
+     insert into ${tx.schema}.observer_versions (observer, version, from_position, hash, definition)
+     select l.observer, l.version + 1, greatest(($2::text)::bigint, l.from_position), '', null
+       from latest l
+      where l.definition is not null and not exists (select from given g where g.observer = l.observer)`,
+    [JSON.stringify(observers), judged.toString(), head.toString()],
+  )
+}
+
+async function insertStarts(tx: Queryable, { observers, head }: Rules, judged: bigint): Promise<void> {
+  await tx.query(
+    `insert into ${tx.schema}.observer_actions (observer, action, start_position)
+     select g.observer, a.action, greatest(($2::text)::bigint, ($3::text)::bigint)
+       from jsonb_to_recordset(($1::text)::jsonb) as g(observer text, actions jsonb),
+            jsonb_array_elements_text(g.actions) as a(action)
+     on conflict (observer, action) do nothing`,
+    [JSON.stringify(observers), judged.toString(), head.toString()],
+  )
+}
+
+async function selectStarts(
+  tx: Queryable,
+  observers: readonly RegisteredObserver[],
+): Promise<ReadonlyMap<string, bigint>> {
+  const { rows } = await tx.query<{ observer: string; action: string; start: string }>(
     `select observer, action, start_position::text as start
-       from ${db.schema}.observer_actions
+       from ${tx.schema}.observer_actions
       where observer = any (array(select jsonb_array_elements_text(($1::text)::jsonb)))`,
     [JSON.stringify(observers.map(({ observer }) => observer))],
   )
-  return rows
+  return new Map(rows.map(({ observer, action, start }) => [`${observer}/${action}`, BigInt(start)]))
 }
 
 export interface ObserverVersion {

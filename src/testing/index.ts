@@ -9,6 +9,7 @@
  * Start with memory-bus.ts, then memory-reader.ts (one subscription at work) and memory-log.ts (what the database does).
  */
 export { createTestClock as testClock, type TestClock } from '../runtime/index.ts'
+export { type ActionUnderTest, describeActionType } from './action-contract.ts'
 export { type FakeEventSource, fakeEventSource } from './fake-event-source.ts'
 export { type MemoryBus, type MemoryBusOptions, memoryBus, type ParkedKey } from './memory-bus.ts'
 export { type MemoryDeadLetters, memoryDeadLetters } from './memory-dead-letters.ts'

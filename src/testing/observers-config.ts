@@ -25,6 +25,8 @@ export async function loadConfig(config: TestConfig, ports: CheckPorts): Promise
     providers: {
       slack: { webhook_url: 'https://slack.invalid/hook' },
       smtp: { url: 'smtp://mail.invalid', from: 'aftercommit@mail.invalid' },
+      sms: { account: 'AC1', token: 'token', from: '+12025550123', base_url: 'https://sms.invalid' },
+      push: VAPID,
     },
     failure_alerts: { slack: '#alerts' },
     templates: { env: Object.keys(ports.env) },
@@ -33,6 +35,13 @@ export async function loadConfig(config: TestConfig, ports: CheckPorts): Promise
     toObserverConfig(name, options, settings, ports),
   )
   return { settings, observers }
+}
+
+/** A pair that fits together and that nobody trusts. */
+const VAPID = {
+  subject: 'mailto:aftercommit@mail.invalid',
+  public_key: 'BBYnYagesmfs6GAXoclQ26csv-UakDzUY8OOHfl6YyN0H7F3GIUHgeHZgtnIxj5nnWUW40Ah8KmAeIC5WdRMP6U',
+  private_key: 'UXkwDnHlzLNuqVja9Kg9NL3fotBADgfpHzsy69ayC6U',
 }
 
 async function readSource(source: ConfigurationSource, ports: CheckPorts): Promise<LoadedConfig> {

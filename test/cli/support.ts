@@ -8,6 +8,7 @@ import pg from 'pg'
 import { onTestFinished } from 'vitest'
 import { serverUrl } from '../support/database.ts'
 import { type TestProcess, watch } from '../support/processes.ts'
+import { STRICT } from '../support/strict.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const command = join(root, 'dist/cli/main.js')
@@ -42,7 +43,7 @@ export async function build(): Promise<void> {
 
 export function runCli(args: readonly string[], { env = {}, cwd = emptyFolder(), input = '' }: CliOptions = {}) {
   return new Promise<CliResult>((resolve, reject) => {
-    const child = spawn(process.execPath, [command, ...args], { cwd, env: { ...basics(), ...env } })
+    const child = spawn(process.execPath, [...STRICT, command, ...args], { cwd, env: { ...basics(), ...env } })
     let stdout = ''
     let stderr = ''
     child.stdout.setEncoding('utf8').on('data', (text) => {
@@ -59,7 +60,7 @@ export function runCli(args: readonly string[], { env = {}, cwd = emptyFolder(),
 
 /** For commands that run until they are told to stop. */
 export function startCli(args: readonly string[], { env = {}, cwd = emptyFolder() }: CliOptions = {}): TestProcess {
-  return watch(spawn(process.execPath, [command, ...args], { cwd, env: { ...basics(), ...env } }))
+  return watch(spawn(process.execPath, [...STRICT, command, ...args], { cwd, env: { ...basics(), ...env } }))
 }
 
 /** Gone with the test. */

@@ -145,6 +145,7 @@ describe('settings', () => {
       redis: null,
       graphql: { subscriptionsEnabled: false },
       audit: { enabled: false },
+      actions: { packages: [] },
       emailTemplates: {},
       templates: { env: [] },
       destinations: {},

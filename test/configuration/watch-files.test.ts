@@ -1,8 +1,9 @@
-import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, unlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { watchFiles } from '../../src/configuration/index.ts'
+import { readStamped } from '../../src/configuration/stamp.ts'
 import { createTestClock } from '../../src/runtime/index.ts'
 import { eventually } from '../support/eventually.ts'
 
@@ -19,9 +20,19 @@ function put(file: string, text: string): void {
   renameSync(`${file}.new`, file)
 }
 
-async function watching(paths: string[], options = { quietMs: 5, lookEveryMs: 600_000 }) {
+/** What the files hold now. */
+async function stampsOf(paths: readonly string[]): Promise<Map<string, string>> {
+  return new Map(await Promise.all(paths.map(async (path) => [path, (await readStamped(path)).stamp] as const)))
+}
+
+/** Whoever is told reads the files again, unless `reads` says otherwise. */
+async function watching(paths: string[], { reads = async () => true, lookEveryMs = 600_000 } = {}) {
   let calls = 0
-  const watch = await watchFiles(paths, () => void calls++, options)
+  const onChange = async () => {
+    calls++
+    if (await reads()) watch.know(await stampsOf(paths))
+  }
+  const watch = watchFiles(await stampsOf(paths), onChange, { quietMs: 5, lookEveryMs })
   onTestFinished(() => watch.stop())
   return { watch, calls: () => calls }
 }
@@ -81,13 +92,14 @@ it('looks from time to time where the file system does not tell', async () => {
   const clock = createTestClock()
   const missing = join(folder, 'later', 'b.toml')
   let calls = 0
-  const watch = await watchFiles([missing], () => void calls++, { quietMs: 10, lookEveryMs: 5_000, clock })
+  const onChange = async () => void calls++
+  const watch = watchFiles(await stampsOf([missing]), onChange, { quietMs: 10, lookEveryMs: 5_000, clock })
   onTestFinished(() => watch.stop())
   mkdirSync(join(folder, 'later'))
   put(missing, 'x')
   await eventually(async () => {
     await clock.advance(5_000)
-    return calls === 1
+    return calls > 0
   })
 })
 
@@ -100,4 +112,80 @@ it('tells nothing after it was stopped, twice or once', async () => {
   put(join(folder, 'a.toml'), 'two')
   await eventually(() => other.calls() === 1)
   expect(stopped.calls()).toBe(0)
+})
+
+it('tells of a change that was made after the file was read and before it was watched', async () => {
+  const folder = folderOf({ 'a.toml': '1' })
+  const read = await stampsOf([join(folder, 'a.toml')])
+  put(join(folder, 'a.toml'), 'two')
+  let calls = 0
+  const onChange = async () => {
+    calls++
+    watch.know(await stampsOf([join(folder, 'a.toml')]))
+  }
+  const watch = watchFiles(read, onChange, { quietMs: 5, lookEveryMs: 600_000 })
+  onTestFinished(() => watch.stop())
+  await eventually(() => calls === 1)
+})
+
+it('tells of a change that is made while the one before is being read', async () => {
+  const folder = folderOf({ 'a.toml': '1' })
+  const file = join(folder, 'a.toml')
+  const told: string[] = []
+  const onChange = async () => {
+    const read = await stampsOf([file])
+    told.push(read.get(file)!)
+    if (told.length === 1) put(file, 'three')
+    watch.know(read)
+  }
+  const watch = watchFiles(await stampsOf([file]), onChange, { quietMs: 5, lookEveryMs: 600_000 })
+  onTestFinished(() => watch.stop())
+  put(file, 'two')
+  await eventually(() => told.length === 2)
+  expect(told[1]).toBe((await stampsOf([file])).get(file))
+})
+
+it('tells again at the next look what nobody could deal with', async () => {
+  const folder = folderOf({ 'a.toml': '1' })
+  const answers = [false, false, true]
+  const { calls } = await watching([join(folder, 'a.toml')], { reads: async () => answers.shift()!, lookEveryMs: 20 })
+  put(join(folder, 'a.toml'), 'two')
+  await eventually(() => calls() === 3)
+  expect(answers).toEqual([])
+})
+
+it('says nothing about a file that was only touched, or holds again what it held', async () => {
+  const folder = folderOf({ 'a.toml': '1', 'b.toml': '1' })
+  const { calls } = await watching([join(folder, 'a.toml'), join(folder, 'b.toml')])
+  utimesSync(join(folder, 'a.toml'), new Date(), new Date())
+  put(join(folder, 'a.toml'), '1')
+  put(join(folder, 'b.toml'), 'two')
+  await eventually(() => calls() >= 1)
+  expect(calls()).toBe(1)
+})
+
+it('looks although another file of the folder is never quiet', async () => {
+  const folder = folderOf({ 'a.toml': '1' })
+  const { calls } = await watching([join(folder, 'a.toml')])
+  put(join(folder, 'a.toml'), 'two')
+  await eventually(
+    () => {
+      writeFileSync(join(folder, 'app.log'), String(Math.random()))
+      return calls() === 1
+    },
+    { every: 1 },
+  )
+})
+
+it('watches a folder that was taken away and made again', async () => {
+  const folder = folderOf({})
+  const file = join(folder, 'conf', 'a.toml')
+  mkdirSync(dirname(file))
+  writeFileSync(file, '1')
+  const { calls } = await watching([file], { lookEveryMs: 20 })
+  rmSync(dirname(file), { recursive: true })
+  await eventually(() => calls() === 1)
+  mkdirSync(dirname(file))
+  put(file, '2')
+  await eventually(() => calls() === 2)
 })

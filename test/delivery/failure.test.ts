@@ -44,6 +44,7 @@ describe('a failed attempt', () => {
 
 it('a destination is to blame when it did not answer or said that it cannot now, not when it refused', () => {
   expect(isDestinationFault(telling({ transient: true }))).toBe(true)
+  expect(isDestinationFault(telling({ transient: true, single: true }))).toBe(false)
   expect(isDestinationFault(new AftercommitError('TIMED_OUT', 'too slow'))).toBe(true)
   expect(isDestinationFault(telling({ transient: false }))).toBe(false)
   expect(isDestinationFault(new Error('a mistake of ours'))).toBe(false)

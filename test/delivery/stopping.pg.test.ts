@@ -45,6 +45,15 @@ test('a handler that hangs and hears no signal is given up at the limit, and its
   await eventually(() => handled.length === 1)
 })
 
+test('an instance whose last observer was removed stops at once', async () => {
+  const { ac } = await openSubscriptions({ runtime: { shutdownTimeout: '10s' } })
+  ac.observers.action('call', () => {})
+  await ac.observers.add({ name: 'one', on: 'lamp.lit', actions: custom('call') })
+  await ac.observers.remove('one')
+  await ac.start()
+  await ac.stop()
+})
+
 test('nothing goes on after a stop while the database is away', async () => {
   const { url } = await openDelivering()
   const proxy = await createProxy(url)

@@ -20,6 +20,7 @@ import {
   deadPerLamp,
   findCanaries,
   hatchCanaries,
+  publicKeyOf,
   readAllTables,
   repeating,
   withPassword,
@@ -36,6 +37,11 @@ it('a secret in any place appears in no log line, row, metric, error or answer o
   const env = { ...receivers.env, DATABASE_URL: withPassword(game.url, canaries.database) }
   const surroundings = { cwd: game.folder, env }
   const broken = brokenRules(canaries)
+  await game.sql.query(
+    `insert into aftercommit.push_subscriptions (endpoint_hash, user_id, endpoint, p256dh, auth)
+     values ('1', 'ada', $1, $2, 'AAAAAAAAAAAAAAAAAAAAAA')`,
+    [`${receivers.push}/push/1`, publicKeyOf(canaries.vapid)],
+  )
   const told: Record<string, string> = {}
   /** Everything has failed as often as it may; one waits for its next attempt. */
   const failed = (lamps: number, mails = 0) =>
@@ -108,6 +114,8 @@ it('a secret in any place appears in no log line, row, metric, error or answer o
   const calls = receivers.calls()
   for (const name of ['bearer', 'apiKey', 'path', 'query', 'code', 'slack'] as const)
     expect(calls).toContain(canaries[name])
+  expect(calls).toContain(Buffer.from(`AC1:${canaries.sms}`).toString('base64'))
+  expect(calls).toContain('vapid t=')
   expect(receivers.passwords()).toContain(canaries.smtp)
   expect(receivers.passwords()).toContain(canaries.wrongSmtp)
 })
@@ -142,6 +150,8 @@ async function openReceivers(canaries: Canaries) {
     silent: await httpReceiver(() => {}),
   }
   const later = await httpReceiver(repeating(({ headers }) => JSON.stringify(headers)))
+  const push = await httpReceiver(repeating(({ headers }) => JSON.stringify(headers)))
+  const sms = await httpReceiver(repeating(({ headers, body }) => `${JSON.stringify(headers)} ${body}`))
   const slack = await httpReceiver(repeating(({ path }) => `no_service ${path} ${path.split('/').at(-1)}`))
   const passwords: string[] = []
   const smtp = await smtpReceiver({
@@ -154,10 +164,15 @@ async function openReceivers(canaries: Canaries) {
   return {
     hooks: Object.fromEntries([...urls, ['closed', `http://127.0.0.1:${await closedPort()}`]]),
     later: later.url,
-    calls: () => JSON.stringify([later, slack, ...Object.values(answering)].map(({ calls }) => calls)),
+    push: push.url,
+    calls: () => JSON.stringify([later, slack, sms, push, ...Object.values(answering)].map(({ calls }) => calls)),
     passwords: () => passwords,
     env: {
       SLACK_URL: `${slack.url}/services/T0001/B0002/${canaries.slack}`,
+      SMS_URL: sms.url,
+      SMS_TOKEN: canaries.sms,
+      VAPID_PUBLIC: publicKeyOf(canaries.vapid),
+      VAPID_PRIVATE: canaries.vapid,
       SMTP_URL: smtp.url,
       LOCKED_SMTP_URL: smtp.url.replace(canaries.smtp, canaries.wrongSmtp),
       DEAD_SMTP_URL: `smtp://shop:${canaries.smtp}@127.0.0.1:${await closedPort()}`,

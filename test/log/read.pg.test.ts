@@ -16,9 +16,9 @@ describe.each(SERVERS)('reading on Postgres $major', ({ major }) => {
     await appender.query('begin')
     await ac.emit(appender, 'lamp.lit', { payload: {}, id: 'open' })
     await emit()
-    // Without a tailer nobody knows how far it is final, so nothing is better than too much.
-    expect(await ac.log.read()).toEqual([])
-    expect(await ac.log.status()).toMatchObject({ head: 3n, frontier: 0n, holders: [{ state: 'idle in transaction' }] })
+    // Without a tailer nobody knows how much more is final, so less is better than too much.
+    expect(positions(await ac.log.read())).toEqual([1])
+    expect(await ac.log.status()).toMatchObject({ head: 3n, frontier: 1n, holders: [{ state: 'idle in transaction' }] })
     await appender.query('commit')
     expect(positions(await ac.log.read())).toEqual([1, 2, 3])
     expect(await ac.log.status()).toMatchObject({ head: 3n, frontier: 3n, holders: [] })

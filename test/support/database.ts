@@ -2,7 +2,7 @@
  * A database per test, dropped when the test passes and left behind when it fails, so that there is something to look
  * at. `migrated: true` copies a template that has all migrations, which takes a fraction of the time.
  */
-import { randomBytes } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { inject, onTestFinished } from 'vitest'
 import {
@@ -93,7 +93,8 @@ function dropWhenPassed(drop: () => Promise<unknown>): void {
 function migratedTemplate(server: string): Promise<string> {
   return admin(server, async (client) => {
     const migrations = await loadMigrations()
-    const name = `ac_template_${migrations.map(({ checksum }) => checksum.slice(0, 6)).join('_')}`.slice(0, 60)
+    const content = hash('sha256', migrations.map(({ checksum }) => checksum).join(), 'hex')
+    const name = `ac_template_${content.slice(0, 32)}`
     await client.query(`select pg_advisory_lock(hashtextextended('ac_template', 0))`)
     const { rowCount } = await client.query(`select from pg_database where datname = $1`, [name])
     if (rowCount) return name

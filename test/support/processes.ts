@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { onTestFinished } from 'vitest'
 import { eventually } from './eventually.ts'
+import { STRICT } from './strict.ts'
 
 export interface TestProcess {
   readonly pid: number
@@ -17,7 +18,7 @@ export interface TestProcess {
 }
 
 export function spawnScript(script: string, args: string[] = [], env: Record<string, string> = {}): TestProcess {
-  return watch(spawn(process.execPath, [script, ...args], { env: { ...process.env, ...env } }))
+  return watch(spawn(process.execPath, [...STRICT, script, ...args], { env: { ...process.env, ...env } }))
 }
 
 export function watch(child: ChildProcess): TestProcess {

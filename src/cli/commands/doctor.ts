@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import type { Finding, FindingLevel } from '../../index.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { type Invocation, runCommand } from '../invocation.ts'
+import { loadRulesIfPossible } from '../observer-file.ts'
 import type { Output } from '../output.ts'
 import { printable } from '../table.ts'
 import { wrap } from '../wrap.ts'
@@ -25,8 +26,12 @@ Levels:
     .action(() => runCommand<Options>(command, doctor))
 }
 
-async function doctor({ open, options, output }: Invocation<Options>): Promise<ExitCode> {
-  const findings = await (await open()).doctor()
+async function doctor({ configuration, open, options, output }: Invocation<Options>): Promise<ExitCode> {
+  const { file } = await configuration()
+  const ac = await open()
+  // For the services that the file names: they are asked whether they are there, and nothing is sent.
+  await loadRulesIfPossible(ac, file, undefined, output)
+  const findings = await ac.doctor()
   const count = (level: FindingLevel) => findings.filter((finding) => finding.level === level).length
   const [problems, warnings, notes, well] = [count('problem'), count('warning'), count('note'), count('ok')]
   if (output.json) output.document({ problems, warnings, notes, ok: well, findings })

@@ -20,6 +20,7 @@ import type { Output } from '../output.ts'
 import { plural } from '../plural.ts'
 import type { GlobalOptions } from '../program.ts'
 import { watchServiceSignals } from '../service-signals.ts'
+import { addServices } from '../start-services.ts'
 
 interface Options {
   readonly only?: string[]
@@ -58,7 +59,7 @@ async function start({ configuration, open, options, output }: Invocation<Option
   const checked = await check(file, options.import)
   const logger = await createLogger(options)
   const ac = await open({ logger, poolSize: undefined, ...toOptions(checked) })
-  const running = run(ac, file, options).then(() => {
+  const running = run(ac, file, checked, options).then(() => {
     signals.onReload(() => void reload(ac, logger, output))
     sayReady(ac, file, output)
   })
@@ -115,9 +116,11 @@ async function createLogger({ json, verbose, quiet }: GlobalOptions): Promise<Lo
   return logger
 }
 
-async function run(ac: Aftercommit, file: string, { import: module, watch, only }: Options): Promise<void> {
+async function run(ac: Aftercommit, file: string, checked: CheckedConfiguration, options: Options): Promise<void> {
+  const { import: module, watch, only } = options
   if (module !== undefined) await importModule(module, ac)
   await ac.observers.loadFile(file, { watch: watch ?? false })
+  await addServices(ac, checked)
   await ac.start({ only })
 }
 
@@ -141,7 +144,7 @@ function settingsForRestart(diff: ConfigurationDiff | null): string[] {
   return (diff?.settings ?? []).map(({ path }) => path).filter((path) => FIXED.test(path))
 }
 
-const FIXED = /^(database|direct_database|schema|log|dlq|runtime\.(max_concurrency|shutdown_timeout))(\.|$)/
+const FIXED = /^(database|direct_database|schema|log|dlq|redis|audit|runtime\.(max_concurrency|shutdown_timeout))(\.|$)/
 
 async function drain(ac: Aftercommit, limitMs: number, logger: Logger): Promise<ExitCode> {
   try {

@@ -1,6 +1,9 @@
 /** What the actions of one loaded configuration share, and its end: connections are made with the first use. */
+import type { CacheActions } from '../../cache/index.ts'
+import type { RedisSettings } from '../../configuration/index.ts'
 import type { Pool } from '../../postgres/index.ts'
 import type { Clock, Logger } from '../../runtime/index.ts'
+import type { DocumentWriter } from '../../search/index.ts'
 import {
   type ActionContext,
   type CustomHandler,
@@ -11,7 +14,10 @@ import {
 } from '../action.ts'
 import { createHttp, type HttpOptions, parseRules } from '../network/index.ts'
 import { ObserverError } from '../observer-error.ts'
+import { openSharedCache } from './cache-shared.ts'
+import { checkProviders } from './check-providers.ts'
 import { createMailer } from './mailer.ts'
+import { createMistakes } from './mistakes.ts'
 
 export interface ActionContextOptions {
   readonly templates: TemplateCompiler
@@ -21,6 +27,11 @@ export interface ActionContextOptions {
   readonly allow?: readonly string[]
   readonly handlers: ReadonlyMap<string, CustomHandler>
   readonly database: Pick<Pool, 'transaction'>
+  /** Where nothing runs, nothing is written. */
+  readonly documents?: DocumentWriter
+  /** `[redis]` */
+  readonly redis?: RedisSettings | null
+  readonly cache?: CacheActions
   readonly logger: Logger
   readonly clock: Clock
   readonly source: string
@@ -35,19 +46,28 @@ export interface ClosableActionContext extends ActionContext {
 
 export function createActionContext(options: ActionContextOptions): ClosableActionContext {
   const { templates, providers, emailTemplates = {}, allow = [], handlers, database, logger, clock, source } = options
-  const http = options.http ?? {}
+  const { http = {}, documents = NOWHERE, redis = null, cache = null } = options
+  checkProviders(providers)
   const network = parseRules(allow)
   const guarded = createHttp({ ...http, rules: network, clock })
   const unguarded = createHttp({ ...http, rules: null, clock })
+  const sharedCache = redis?.enabled ? openSharedCache(redis, source, clock) : null
   const mailer = providers.smtp === undefined ? null : createMailer({ url: smtpUrl(providers.smtp.url), clock })
   return {
     ...{ templates, providers, emailTemplates, network, guarded, unguarded, mailer },
-    ...{ handlers, database, logger, clock, source },
+    ...{ handlers, database, documents, sharedCache, cache, logger, clock, source, createMistakes },
     async close() {
       mailer?.close()
+      sharedCache?.store.close()
       await Promise.all([guarded.close(), unguarded.close()])
     },
   }
+}
+
+/** For who checks a file and runs nothing. */
+const NOWHERE: DocumentWriter = {
+  write: () => Promise.reject(new Error('There is no database to write documents to.')),
+  checkLanguage: () => Promise.reject(new Error('There is no database to ask for its languages.')),
 }
 
 function smtpUrl(secret: NonNullable<Providers['smtp']>['url']): string {

@@ -17,18 +17,24 @@ export interface CallOptions {
 
 /** Resolves for 2xx; throws `ObserverError` otherwise, or the reason of the request's signal. */
 export async function callHttp(http: Http, request: HttpRequest, options: CallOptions): Promise<Received> {
-  let answer: Answer
-  try {
-    answer = await http.send(request)
-  } catch (error) {
-    throw request.signal.aborted ? error : toObserverError(error, options)
-  }
+  const answer = await askHttp(http, request, options)
   const response = toReceived(answer, options.secrets)
   if (answer.status < 300) return response
   throw answeredBadly(answer, response, options)
 }
 
-function answeredBadly({ status, retryAfter }: Answer, response: Received, options: CallOptions): ObserverError {
+/** The answer, whatever it says; throws when there is none. For receivers whose answers say more than their status. */
+export async function askHttp(http: Http, request: HttpRequest, options: Asking): Promise<Answer> {
+  try {
+    return await http.send(request)
+  } catch (error) {
+    throw request.signal.aborted ? error : toObserverError(error, options)
+  }
+}
+
+type Asking = Pick<CallOptions, 'what' | 'code' | 'timeoutCode' | 'sent'>
+
+export function answeredBadly({ status, retryAfter }: Answer, response: Received, options: CallOptions): ObserverError {
   const transient = isTransientStatus(status)
   const advice = adviceFor(status)
   return new ObserverError(options.code, `${options.what} was answered with ${status}. ${advice}`, {
@@ -40,7 +46,7 @@ function answeredBadly({ status, retryAfter }: Answer, response: Received, optio
   })
 }
 
-function isTransientStatus(status: number): boolean {
+export function isTransientStatus(status: number): boolean {
   return status === 408 || status === 425 || status === 429 || status >= 500
 }
 
@@ -51,7 +57,7 @@ function adviceFor(status: number): string {
   return 'It is not tried again. Look at the answer in the run record, correct the action, then redrive the dead letter.'
 }
 
-function toObserverError(error: unknown, { what, code, timeoutCode, sent }: CallOptions): unknown {
+function toObserverError(error: unknown, { what, code, timeoutCode, sent }: Asking): unknown {
   const detail = { request: sent }
   if (error instanceof RefusedAddress) {
     return new ObserverError(

@@ -98,7 +98,8 @@ class CustomCall implements CustomContext {
   }
 }
 
-function toObserverError(what: string, error: unknown): ObserverError {
+/** What code of others threw. */
+export function toObserverError(what: string, error: unknown): ObserverError {
   if (error instanceof ObserverError) return error
   const { message } = summarizeError(error)
   if (error instanceof GiveUp) {

@@ -6,5 +6,11 @@
  * Start with action.ts one folder up (the port), then webhook.ts. Loads zod and undici; nodemailer with the first mail.
  */
 export { type ActionContextOptions, type ClosableActionContext, createActionContext } from './action-context.ts'
-export { type ActionTypes, createActionTypes, findActionType } from './action-types.ts'
+export { type ActionTypes, createActionTypes, findActionType, prepareAction, takenProblem } from './action-types.ts'
+export { diagnoseRedis } from './cache-diagnose.ts'
+export { shapeProblem } from './own-type.ts'
+export { isSearch, type PreparedSearch } from './search.ts'
+export { diagnoseSearch } from './search-diagnose.ts'
+export type { SearchEngine } from './search-engine.ts'
+export { createSmsApi } from './sms-api.ts'
 export { createTemplateCompiler, type TemplateCompilerOptions } from './template-compiler.ts'

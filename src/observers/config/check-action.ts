@@ -22,6 +22,8 @@ export interface Surroundings extends Pick<CheckPorts, 'actionTypes'> {
   readonly settings: Settings
   readonly present: Present
   readonly secrets: ReadonlyMap<string, Secret>
+  /** A package that may bring more types could not be loaded, which is reported: no type is missed for that. */
+  readonly lacksTypes?: boolean
 }
 
 /** What the file has, right or wrong: what is there and wrong is reported once, and not as missing again. */
@@ -29,13 +31,15 @@ export interface Present {
   readonly providers: ReadonlySet<string>
   readonly emailTemplates: ReadonlySet<string>
   readonly hasFailureAlerts: boolean
+  readonly hasRedis: boolean
 }
 
-export function presentIn({ providers, emailTemplates, failureAlerts }: Settings): Present {
+export function presentIn({ providers, emailTemplates, failureAlerts, redis }: Settings): Present {
   return {
     providers: new Set(Object.keys(providers)),
     emailTemplates: new Set(Object.keys(emailTemplates)),
     hasFailureAlerts: failureAlerts.slack !== null || failureAlerts.email !== null,
+    hasRedis: redis !== null,
   }
 }
 
@@ -54,7 +58,7 @@ export function checkAction(
     return refuse({ path, at: 'value', message: 'must be a table with a type, like type = "webhook".' })
   const { type: typeName, name = typeName, ...keys } = given
   const { type, found: noType } = findType(typeName, path, surroundings.actionTypes)
-  if (type === undefined) return { found: noType, config: undefined }
+  if (type === undefined) return { found: surroundings.lacksTypes ? [] : noType, config: undefined }
   const named = checkData(fields.name, name, { above: [...path, 'name'] })
   const checked = checkData(type.schema, keys, { above: path, alsoKnown: ['type', 'name'] })
   const needs = needsOf(type.type, keys)
@@ -99,17 +103,22 @@ const PROVIDER_OF: ReadonlyMap<string, ProviderName> = new Map([
 interface Needs {
   readonly provider: ProviderName | undefined
   readonly emailTemplate: string | undefined
+  readonly redis: boolean
 }
 
-function needsOf(type: string, { template }: Record<string, unknown>): Needs {
+function needsOf(type: string, { template, target }: Record<string, unknown>): Needs {
   const emailTemplate = type === 'email' && typeof template === 'string' ? template : undefined
-  return { provider: PROVIDER_OF.get(type), emailTemplate }
+  return { provider: PROVIDER_OF.get(type), emailTemplate, redis: type === 'cache' && target !== 'process' }
 }
 
-function findMissing({ provider, emailTemplate }: Needs, path: Path, present: Present): Found[] {
+function findMissing({ provider, emailTemplate, redis }: Needs, path: Path, present: Present): Found[] {
   const found: Found[] = []
   if (provider !== undefined && !present.providers.has(provider)) {
     const message = `needs a provider, and [providers.${provider}] is not there. Add it, or remove the action.`
+    found.push({ path: [...path, 'type'], at: 'value', message })
+  }
+  if (redis && !present.hasRedis) {
+    const message = 'needs Redis, and [redis] is not there. Add it, say target = "process", or remove the action.'
     found.push({ path: [...path, 'type'], at: 'value', message })
   }
   if (emailTemplate !== undefined && !present.emailTemplates.has(emailTemplate)) {
@@ -120,8 +129,9 @@ function findMissing({ provider, emailTemplate }: Needs, path: Path, present: Pr
   return found
 }
 
-function isUsable({ provider, emailTemplate }: Needs, { providers, emailTemplates }: Settings): boolean {
-  const hasProvider = provider === undefined || providers[provider] !== undefined
+function isUsable({ provider, emailTemplate, redis: needsRedis }: Needs, settings: Settings): boolean {
+  const { providers, emailTemplates, redis } = settings
+  const hasProvider = (provider === undefined || providers[provider] !== undefined) && (!needsRedis || redis !== null)
   return hasProvider && (emailTemplate === undefined || Object.hasOwn(emailTemplates, emailTemplate))
 }
 

@@ -22,6 +22,8 @@ import {
   toSettings,
   withSecrets,
 } from '../../configuration/index.ts'
+import type { ActionType } from '../action.ts'
+import { loadActionPackages } from './action-packages.ts'
 import type { Present } from './check-action.ts'
 import { checkObserver } from './check-observer.ts'
 import { toFound } from './compile-mistake.ts'
@@ -37,6 +39,8 @@ export interface CheckedConfiguration extends Settings {
   readonly hash: string
   /** What was read: what to watch. */
   readonly files: readonly string[]
+  /** What its actions may be, those of packages included. */
+  readonly actionTypes: ReadonlyMap<string, ActionType>
   /** As the file has it: what differences are told by. */
   readonly written: { readonly data: Table; readonly secrets: References['secrets'] }
 }
@@ -52,16 +56,26 @@ export async function loadConfigurationFile(
   ports: CheckPorts,
 ): Promise<CheckedConfiguration | RefusedConfiguration> {
   try {
-    return checkConfiguration(await readConfiguration(source), ports)
+    return await checkConfiguration(await readConfiguration(source), ports)
   } catch (error) {
     if (error instanceof ConfigError) return { ok: false, mistakes: error.mistakes }
     throw error
   }
 }
 
-export function checkConfiguration(
+/** Loads the packages that the file names, then checks everything. */
+export async function checkConfiguration(
+  read: ReadConfiguration,
+  ports: CheckPorts,
+): Promise<CheckedConfiguration | RefusedConfiguration> {
+  const { actionTypes, found } = await loadActionPackages(read, ports.actionTypes)
+  return checkEverything(read, { ...ports, actionTypes }, found)
+}
+
+function checkEverything(
   { data, files, locate }: ReadConfiguration,
   ports: CheckPorts,
+  inPackages: readonly Found[],
 ): CheckedConfiguration | RefusedConfiguration {
   const { observers, ...tables } = data
   const references = resolveReferences(data, ports.env)
@@ -70,7 +84,8 @@ export function checkConfiguration(
   const settings = toSettings(withSecrets(usable, references.secrets))
   const present = presentInFile(tables)
   const { prepare, found: unprepared } = startPreparing(settings, ports)
-  const surroundings = { ...ports, prepare, settings, present, secrets: references.secrets }
+  const lacksTypes = inPackages.length > 0
+  const surroundings = { ...ports, prepare, settings, present, secrets: references.secrets, lacksTypes }
   const results = Object.entries(isTable(observers) ? observers : {}).map(([name, given]) => {
     const above = ['observers', name]
     const shape = findMistakes(observerSchema, given, { above })
@@ -80,6 +95,7 @@ export function checkConfiguration(
   })
   const found = [
     ...checked.found,
+    ...inPackages,
     ...references.found,
     ...unfitVariables(usable, references),
     ...alertsWithoutProvider(settings, present),
@@ -95,6 +111,7 @@ export function checkConfiguration(
     observers: configs,
     hash: hashOf([settings, configs.map((one) => one.hash)]),
     files,
+    actionTypes: ports.actionTypes,
     written,
   }
 }
@@ -114,11 +131,12 @@ function withoutWrong(tables: Table, found: readonly Found[]): SettingsInput {
 
 const NAMED = new Set(['providers', 'email_templates', 'destinations'])
 
-function presentInFile({ providers, email_templates, failure_alerts }: Table): Present {
+function presentInFile({ providers, email_templates, failure_alerts, redis }: Table): Present {
   return {
     providers: new Set(isTable(providers) ? Object.keys(providers) : []),
     emailTemplates: new Set(isTable(email_templates) ? Object.keys(email_templates) : []),
     hasFailureAlerts: failure_alerts !== undefined,
+    hasRedis: redis !== undefined,
   }
 }
 

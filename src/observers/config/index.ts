@@ -5,6 +5,7 @@
  *
  * Start reading with check-configuration.ts, then check-observer.ts and check-action.ts.
  */
+export { loadActionPackages, type WithPackages } from './action-packages.ts'
 export {
   type CheckedConfiguration,
   checkConfiguration,
@@ -16,4 +17,5 @@ export { type JsonSchema, toJsonSchema } from './json-schema.ts'
 export { type ActionConfig, type CompiledObserver, DEFAULT_RETRY, type ObserverConfig } from './observer-config.ts'
 export { type ActionOptions, type ObserverOptions, toObserverConfig } from './observer-options.ts'
 export type { CheckPorts, ConditionOptions, ExpressionOptions, PrepareAction } from './ports.ts'
+export { shareTemplates } from './share-templates.ts'
 export { checkOnlyPorts, conditionPorts, shareExpressions } from './standard-ports.ts'

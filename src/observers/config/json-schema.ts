@@ -29,7 +29,7 @@ function withoutAnything({ jsonSchema }: { jsonSchema: { anyOf?: object[] } }): 
 }
 
 /** `type` and `name` are common to all of them. */
-function actionJsonSchema({ type, schema }: ActionType): JsonSchema {
+function actionJsonSchema({ type, schema, describe }: ActionType): JsonSchema {
   const {
     $schema: _,
     properties,
@@ -39,6 +39,7 @@ function actionJsonSchema({ type, schema }: ActionType): JsonSchema {
   return {
     ...rest,
     title: type,
+    ...(describe !== undefined && { description: describe }),
     properties: {
       type: { type: 'string', enum: [type] },
       name: { type: 'string', description: 'What the action is known by; its type unless told.', default: type },

@@ -11,8 +11,9 @@ import type { Settings } from '../../configuration/index.ts'
 import type { EventDefinition } from '../../events/index.ts'
 import { silentLogger, systemClock } from '../../runtime/index.ts'
 import type { ActionType, CustomHandler } from '../action.ts'
-import { createActionContext, createActionTypes, createTemplateCompiler } from '../actions/index.ts'
+import { createActionContext, createActionTypes, createTemplateCompiler, prepareAction } from '../actions/index.ts'
 import type { CheckPorts, ExpressionOptions, PrepareAction } from './ports.ts'
+import { shareTemplates } from './share-templates.ts'
 
 export const conditionPorts: Required<Pick<CheckPorts, 'compileCondition' | 'compileExpression'>> = {
   compileCondition: (source, { strict, ...options }) =>
@@ -75,6 +76,7 @@ export function checkOnlyPorts(env: CheckPorts['env'], own: readonly ActionType[
 function prepareForChecking({
   providers,
   emailTemplates,
+  redis,
   network: { allow },
   templates: { env },
 }: Settings): PrepareAction {
@@ -82,9 +84,12 @@ function prepareForChecking({
   const compile = shareExpressions()
   const known = { env, events: undefined }
   const context = createActionContext({
-    templates: createTemplateCompiler({ expressions: (source, { locals }) => compile(source, locals, known) }),
+    templates: shareTemplates(
+      createTemplateCompiler({ expressions: (source, { locals }) => compile(source, locals, known) }),
+    ),
     providers,
     emailTemplates,
+    redis,
     allow,
     handlers,
     database: { transaction: () => Promise.reject(new Error('Nothing runs while a file is checked.')) },
@@ -96,6 +101,6 @@ function prepareForChecking({
     // Which handlers the application registers is not known here, so every name will do.
     const { handler } = config as { handler?: unknown }
     if (type.type === 'custom' && typeof handler === 'string') handlers.set(handler, () => {})
-    return type.prepare(config, context)
+    return prepareAction(type, config, context)
   }
 }

@@ -5,7 +5,7 @@
  */
 import type { LookupFunction } from 'node:net'
 import { isIP } from 'node:net'
-import { buildConnector } from 'undici'
+import type { buildConnector } from 'undici'
 import { judgeAddress, judgeHost, type NetworkRules, type Refusal } from './guard.ts'
 import type { NameResolver, ResolvedAddress } from './resolve.ts'
 
@@ -16,6 +16,8 @@ export interface Dialer {
 }
 
 export interface DialOptions {
+  /** That of undici, which is loaded when something is to be sent. */
+  readonly buildConnector: typeof buildConnector
   readonly resolver: NameResolver
   /** Null for the operator's own addresses: anything may be called. */
   readonly rules: NetworkRules | null
@@ -32,7 +34,7 @@ export class RefusedAddress extends Error {
   }
 }
 
-export function createDialer({ resolver, rules, timeoutMs, ca }: DialOptions): Dialer {
+export function createDialer({ buildConnector, resolver, rules, timeoutMs, ca }: DialOptions): Dialer {
   let open = 0
   const lookup: LookupFunction = (name, { all }, callback) => {
     findAddresses(name).then(

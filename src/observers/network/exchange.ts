@@ -32,6 +32,7 @@ const NOTHING = Buffer.alloc(0)
 
 interface Limits {
   readonly timeoutMs: number
+  readonly keepBytes?: number
   readonly signal: AbortSignal
 }
 
@@ -49,15 +50,17 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #start = NOTHING
   #received = 0
   #interim = 0
+  readonly #keepBytes: number
 
   constructor(
-    { timeoutMs, signal }: Limits,
+    { timeoutMs, keepBytes = KEPT_BYTES, signal }: Limits,
     clock: Clock,
     resolve: (answer: Answer) => void,
     reject: (error: unknown) => void,
   ) {
     this.#resolve = resolve
     this.#reject = reject
+    this.#keepBytes = keepBytes
     this.#cancelTimer = clock.setTimer(timeoutMs, () => this.#cut(new CallFailed('TIMED_OUT', true)))
     this.#stopListening = onAbort(signal, () => this.#cut(signal.reason))
   }
@@ -81,7 +84,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   onResponseData(_: Controller, chunk: Buffer): void {
     this.#received += chunk.length
-    const room = KEPT_BYTES - this.#start.length
+    const room = this.#keepBytes - this.#start.length
     // Joining copies, as must be: the parser's memory is one block for many answers.
     if (room > 0) this.#start = Buffer.concat([this.#start, chunk.subarray(0, room)])
     if (this.#received > MOST_BYTES) this.#cut(new CallFailed('TOO_LONG'))

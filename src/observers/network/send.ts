@@ -11,9 +11,9 @@
  *
  * Redirects are answers like any other. Proxies of the environment are not used: they would resolve names again.
  */
-import { Agent, type Dispatcher } from 'undici'
+import type { Agent, Dispatcher } from 'undici'
 import type { Clock } from '../../runtime/index.ts'
-import { createDialer } from './dial.ts'
+import { createDialer, type Dialer } from './dial.ts'
 import { type Answer, Exchange } from './exchange.ts'
 import { createGate } from './gate.ts'
 import type { NetworkRules } from './guard.ts'
@@ -25,9 +25,11 @@ export interface HttpRequest {
   readonly target: Target
   /** Name, value, name, value … */
   readonly headers: readonly string[]
-  readonly body: string | null
+  readonly body: string | Uint8Array | null
   /** For everything, from the first packet to the last. */
   readonly timeoutMs: number
+  /** How much of the answer is wanted: 1,024 bytes unless told. */
+  readonly keepBytes?: number
   readonly signal: AbortSignal
 }
 
@@ -73,22 +75,35 @@ const LIMITS: HttpLimits = { perOrigin: 64, total: 256, keptOpen: 256, connectTi
 export function createHttp({ rules, clock, dns = {}, ca, limits = {} }: HttpOptions): Http {
   const { perOrigin, total, keptOpen, connectTimeoutMs } = { ...LIMITS, ...limits }
   const resolver = createResolver(dns)
-  const dialer = createDialer({ resolver, rules, timeoutMs: connectTimeoutMs, ...(ca === undefined ? {} : { ca }) })
   const gate = createGate(total)
-  const agent = new Agent({
-    connect: dialer.connect,
-    connections: perOrigin,
-    pipelining: 1,
-    maxHeaderSize: 16_384,
-    // One deadline for the whole request takes the place of undici's own, which start anew with every byte.
-    headersTimeout: 0,
-    bodyTimeout: 0,
-  })
+  let client: { readonly agent: Agent; readonly dialer: Dialer } | undefined
+  let isClosed = false
+
+  /** undici is loaded with the first request: to check a file of rules nothing is sent. */
+  async function openClient(): Promise<NonNullable<typeof client>> {
+    const { Agent, buildConnector } = await import('undici')
+    if (client) return client
+    const timeoutMs = connectTimeoutMs
+    const dialer = createDialer({ buildConnector, resolver, rules, timeoutMs, ...(ca === undefined ? {} : { ca }) })
+    const agent = new Agent({
+      connect: dialer.connect,
+      connections: perOrigin,
+      pipelining: 1,
+      maxHeaderSize: 16_384,
+      // One deadline for the whole request takes the place of undici's own, which start anew with every byte.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    })
+    client = { agent, dialer }
+    if (isClosed) await agent.destroy()
+    return client
+  }
 
   return {
     async send(request) {
       const leave = await gate.enter(request.signal)
       try {
+        const { agent, dialer } = client ?? (await openClient())
         return await new Promise<Answer>((resolve, reject) => {
           const exchange = new Exchange(request, clock, resolve, reject)
           agent.dispatch(toDispatch(request, dialer.open >= keptOpen), exchange)
@@ -98,8 +113,9 @@ export function createHttp({ rules, clock, dns = {}, ca, limits = {} }: HttpOpti
       }
     },
     async close() {
+      isClosed = true
       resolver.close()
-      await agent.destroy()
+      await client?.agent.destroy()
     },
   }
 }

@@ -8,9 +8,10 @@ import { Refusal } from './template-error.ts'
  * - `header`: the value of an HTTP or mail header. Line breaks and what Latin-1 lacks are refused.
  * - `html`: HTML, as content or as a quoted attribute.
  * - `slack`: Slack's mrkdwn.
+ * - `glob`: a key or a pattern of keys. A value means itself: no part of it works as a pattern.
  * - `json`: text inside a value that `stringifyJson` writes later, which escapes it. Not for JSON written by hand.
  */
-export type Target = 'plain' | 'url' | 'header' | 'html' | 'slack' | 'json'
+export type Target = 'plain' | 'url' | 'header' | 'html' | 'slack' | 'glob' | 'json'
 
 /** Escapes one inserted value. */
 export function escapeFor(target: Target, text: string): string {
@@ -24,6 +25,8 @@ export function escapeFor(target: Target, text: string): string {
       return /[&<>"']/.test(text) ? text.replace(/[&<>"']/g, (character) => ENTITIES.get(character)!) : text
     case 'slack':
       return /[&<>]/.test(text) ? text.replace(/[&<>]/g, (character) => ENTITIES.get(character)!) : text
+    case 'glob':
+      return text.replace(/[*?[\]\\]/g, '\\$&')
     default:
       return text
   }
@@ -49,7 +52,7 @@ export function checkWhole(target: Target, text: string): void {
 
 /** For an absent value these fields have no harmless text: half an address is another address. */
 export function needsValues(target: Target): boolean {
-  return target === 'url' || target === 'header'
+  return target === 'url' || target === 'header' || target === 'glob'
 }
 
 export function percentEncode(text: string): string {

@@ -16,7 +16,8 @@ const own: ActionType = {
 describe('the types of actions', () => {
   it('are those that do something, each with a schema an editor can be told of', () => {
     const types = createActionTypes()
-    expect([...types.keys()].sort()).toEqual(['custom', 'database', 'email', 'log', 'slack', 'webhook'])
+    const known = ['cache', 'custom', 'database', 'email', 'log', 'push', 'search', 'slack', 'sms', 'webhook']
+    expect([...types.keys()].sort()).toEqual(known)
     for (const [name, { schema, type }] of types) {
       expect(type).toBe(name)
       const described = z.toJSONSchema(schema, { target: 'draft-4', io: 'input', unrepresentable: 'any' })
@@ -27,7 +28,7 @@ describe('the types of actions', () => {
 
   it('tell services from what is ours, for the default policy of retries', () => {
     const services = [...createActionTypes().values()].filter(({ defaultRetry }) => defaultRetry === 'service')
-    expect(services.map(({ type }) => type).sort()).toEqual(['email', 'slack', 'webhook'])
+    expect(services.map(({ type }) => type).sort()).toEqual(['cache', 'email', 'push', 'slack', 'sms', 'webhook'])
   })
 
   it('can be added to, and not replaced', async () => {
@@ -43,8 +44,8 @@ describe('the types of actions', () => {
     expect(await failureOf(() => findActionType(createActionTypes(), 'toString'))).toMatchObject({ code: 'OB012' })
   })
 
-  it.each(['sms', 'push', 'search', 'cache'])('refuse %s rather than pretend', async (type) => {
-    const error = await failureOf(() => findActionType(createActionTypes(), type))
-    expect(error.message).toContain('not available yet')
+  it('refuse what is not of their shape', async () => {
+    for (const wrong of [null, { ...own, type: 'Fax!' }, { ...own, schema: {} }, { ...own, prepare: undefined }])
+      expect(await failureOf(() => createActionTypes([wrong as ActionType]))).toMatchObject({ code: 'OB012' })
   })
 })

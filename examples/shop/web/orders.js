@@ -1,0 +1,80 @@
+/** The orders as they come. The page keeps nothing but what it shows: the feed says what is new, the shop what was. */
+import { connect } from '/client/index.js'
+
+const SHOWN = 30
+const steps = ['placed', 'paid', 'shipped']
+const orders = new Map()
+const counts = { placed: 0, paid: 0, shipped: 0 }
+const body = document.getElementById('orders')
+const money = new Intl.NumberFormat('en', { style: 'currency', currency: 'USD' })
+const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' })
+
+connect({
+  url: '/live',
+  onEvent(event) {
+    document.getElementById('position').textContent = event.position
+    note(event)
+    draw(event.aggregateid, true)
+  },
+  // The place in the log is worth nothing any more: what there is now is asked for again.
+  onResync: load,
+  onState(state) {
+    const shown = document.getElementById('state')
+    shown.textContent = { connecting: 'connecting', open: 'live', waiting: 'away, trying again', closed: 'closed' }[
+      state
+    ]
+    shown.dataset.state = state
+  },
+})
+await load()
+
+async function load() {
+  const response = await fetch('/orders').catch(() => undefined)
+  if (!response?.ok) return
+  for (const { id, customer, total, placedAt } of (await response.json()).reverse()) {
+    orders.set(id, { customer, total, placed: placedAt, paid: true, ...orders.get(id) })
+    draw(id, false)
+  }
+}
+
+function note({ type, aggregateid: id, time, data }) {
+  const step = type.split('.')[1]
+  orders.set(id, { ...orders.get(id), ...data, [step]: time })
+  counts[step]++
+  document.getElementById(step).textContent = counts[step]
+}
+
+function draw(id, isNew) {
+  const order = orders.get(id)
+  const row = document.getElementById(id) ?? document.createElement('tr')
+  row.id = id
+  row.replaceChildren(
+    cell(id),
+    cell(order.customer ?? '…'),
+    total(order),
+    ...steps.map((step) => cell(when(order[step]))),
+  )
+  if (isNew) row.className = 'new'
+  if (!row.isConnected) body.prepend(row)
+  while (body.rows.length > SHOWN) {
+    orders.delete(body.lastElementChild.id)
+    body.lastElementChild.remove()
+  }
+}
+
+function total({ total: cents }) {
+  const made = cell(cents === undefined ? '…' : money.format(cents / 100))
+  made.className = 'number'
+  return made
+}
+
+/** Of orders from before this page was opened it is only known that they were paid. */
+function when(time) {
+  return time === true ? '✓' : time === undefined ? '' : clock.format(new Date(time))
+}
+
+function cell(text) {
+  const made = document.createElement('td')
+  made.textContent = text
+  return made
+}

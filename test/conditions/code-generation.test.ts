@@ -1,7 +1,0 @@
-import { expect, it } from 'vitest'
-
-const isForbidden = process.env.NODE_OPTIONS?.includes('--disallow-code-generation-from-strings') === true
-
-it.runIf(isForbidden)('this process refuses to make code from text', () => {
-  expect(() => Reflect.construct(Function, ['return 1'])).toThrow(EvalError)
-})

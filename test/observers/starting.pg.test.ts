@@ -1,0 +1,79 @@
+/** What a process that starts knows from its first event on. */
+import { expect, test } from 'vitest'
+import type { Aftercommit } from '../../src/instance.ts'
+import { openSubscriptions } from '../subscriptions/support/open-subscriptions.ts'
+import { eventually } from '../support/eventually.ts'
+
+const rule = { name: 'erp', on: 'lamp.lit', actions: [{ type: 'custom', name: 'call', handler: 'call' }] }
+
+test('a second start() after one that failed has the observers in force', async () => {
+  const { ac, emit, sql } = await openSubscriptions()
+  const seen: string[] = []
+  ac.observers.action('call', (event) => void seen.push(event.id))
+  await ac.observers.add(rule)
+  await sql.query('alter table aftercommit.observer_actions rename to away')
+  await expect(ac.start()).rejects.toThrow('observer_actions')
+  await sql.query('alter table aftercommit.away rename to observer_actions')
+  await ac.start()
+  await emit('a')
+  await eventually(() => seen.length === 1)
+})
+
+test('a limit holds from the first event that a new process reads', async () => {
+  const { ac, another, emitMany } = await openSubscriptions()
+  ac.observers.action('call', () => {})
+  await ac.observers.add({ ...rule, concurrency: 1 })
+  await ac.start()
+  await ac.stop()
+  await emitMany(10)
+  const next = another()
+  let running = 0
+  const calls: number[] = []
+  next.observers.action('call', async () => {
+    calls.push(++running)
+    await new Promise((resolve) => setTimeout(resolve, 5))
+    running--
+  })
+  await next.observers.add({ ...rule, concurrency: 1 })
+  await next.start()
+  await eventually(() => calls.length === 10)
+  expect(Math.max(...calls)).toBe(1)
+})
+
+test('a paused action is not begun by a process that starts', async () => {
+  const { ac, another, emit } = await openSubscriptions()
+  const setUp = async (one: Pick<Aftercommit, 'observers'>) => {
+    const seen: string[] = []
+    one.observers.action('call', (event) => void seen.push(event.id))
+    await one.observers.add(rule)
+    return seen
+  }
+  await setUp(ac)
+  await ac.start()
+  await ac.deliveries.pause({ kind: 'action', name: 'erp/call' }, { who: 'ada' })
+  await emit('a')
+  await ac.stop()
+  const next = another()
+  const seen = await setUp(next)
+  await next.transaction((tx) => tx.emit('lamp.lit', { id: 'b', payload: {} }))
+  await next.start()
+  await eventually(async () => (await next.deliveries.list()).length === 2)
+  expect(seen).toEqual([])
+  await next.deliveries.resume({ kind: 'action', name: 'erp/call' }, { who: 'ada' })
+  await eventually(() => seen.length === 2)
+})
+
+test('an error that no database can store costs no record', async () => {
+  const { ac, sql, emitMany } = await openSubscriptions()
+  ac.observers.action('call', async (event) => {
+    await new Promise(setImmediate)
+    if (event.id === 'event-3') throw new Error(`answered \u0000 nothing, and half of \ud83d`)
+  })
+  await ac.observers.add({ ...rule, retry: { initialDelay: '10ms' } })
+  await ac.start()
+  await emitMany(10)
+  await eventually(async () => {
+    const { rows } = await sql.query('select count(distinct event_id)::integer as n from aftercommit.runs')
+    return rows[0].n === 10
+  })
+})
