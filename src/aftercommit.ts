@@ -9,21 +9,17 @@ import { createCachePart } from './cache/index.ts'
 import { resolveDatabase } from './database-address.ts'
 import { createDeadLetters } from './dead-letters/index.ts'
 import { createDeliveries, createDelivering, diagnoseDeliveries } from './delivery/index.ts'
+import { createEmitting } from './emitting.ts'
 import { AftercommitError } from './errors.ts'
 import type { EventDefinitions } from './events/index.ts'
 import { createHooks, type Hooks } from './hooks/index.ts'
-import type { Aftercommit, DrainResult, StartOptions } from './instance.ts'
+import type { Aftercommit, DrainResult, EmittingTransaction, StartOptions } from './instance.ts'
 import { createLive, type Live } from './live/index.ts'
 import {
   createFollowing,
   createLog,
   declareStream,
   diagnose,
-  type EmitInput,
-  type EmitRequest,
-  type Emitted,
-  emitEvent,
-  emitEvents,
   grantEmit,
   grantRun,
   readLogSettings,
@@ -40,8 +36,6 @@ import {
   assertSchemaUsable,
   createDatabase,
   migrate,
-  type Queryable,
-  type Transaction,
   toQueryable,
   waitUntilReachable,
 } from './postgres/index.ts'
@@ -90,17 +84,14 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     logger,
     clock,
   })
+  const ground = { database, clock, logger: database.logger, metrics, health }
   const neededFrom = async () => {
     const needed = await Promise.all([subscriptions.neededFrom(), workflowsPart.neededFrom()])
     return needed.reduce<bigint>((lowest, one) => (one !== null && one < lowest ? one : lowest), MAX_POSITION)
   }
   const processId = randomUUID()
   const following = createFollowing({
-    database,
-    clock,
-    logger: database.logger,
-    metrics,
-    health,
+    ...ground,
     neededFrom,
     onWord(word) {
       if (word !== NUDGE) return
@@ -116,17 +107,8 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
       configHash: hashOf(resolved.schema, definitions),
     },
   })
-  const emitted = metrics.counter({
-    name: 'aftercommit_events_emitted_total',
-    help: 'Events appended by this process, whether or not their transaction committed.',
-  })
   const tellsDetails = logger.isLevelEnabled?.('debug') ?? true
-  const settings = {
-    definitions,
-    ...resolved.log,
-    currentTraceparent: () => telemetry.currentTraceparent(),
-    tell: tellsDetails ? (fields: Record<string, unknown>) => database.logger.debug(fields, 'emitted') : undefined,
-  }
+  const emitting = createEmitting({ database, metrics, telemetry, definitions, limits: resolved.log, tellsDetails })
   const stopping = new AbortController()
   // Every reader that is starting listens to it.
   setMaxListeners(0, stopping.signal)
@@ -135,48 +117,20 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
   let usable: Promise<void> | undefined
   let stopped = false
 
-  function emitThrough(db: Queryable, first: unknown, event: unknown): Promise<unknown> {
-    return Array.isArray(first) ? emitMany(db, first) : emitOne(db, first as string, (event ?? {}) as EmitInput)
-  }
-
-  async function emitOne(db: Queryable, type: string, input: EmitInput): Promise<Emitted> {
-    const result = await emitEvent(db, settings, type, input)
-    emitted.inc()
-    return result
-  }
-
-  async function emitMany(db: Queryable, requests: readonly EmitRequest[]): Promise<Emitted[]> {
-    const results = await emitEvents(db, settings, requests)
-    emitted.inc(results.length)
-    return results
-  }
-
-  /** A transaction of ours with the words of this instance. */
-  const withEmit = (tx: Transaction) =>
-    Object.create(tx, { emit: { value: (first: unknown, event?: unknown) => emitThrough(tx, first, event) } })
-
   const subscriptions = createSubscriptions({
-    database,
+    ...ground,
     tailer: following.tailer,
-    clock,
-    logger: database.logger,
-    metrics,
-    health,
     process: processId,
     definitions,
     lock: () => following.lock(),
-    wrapTransaction: withEmit,
+    wrapTransaction: emitting.wrap,
     storeStacks: resolved.dlq.storeStacks,
     autoRedrive: resolved.dlq.autoRedrive,
     drainMs: () => drainLimit.leftMs(),
     tellsDetails,
   })
   const delivering = createDelivering({
-    database,
-    clock,
-    logger: database.logger,
-    metrics,
-    health,
+    ...ground,
     process: processId,
     lock: () => following.lock(),
     willHear: () => following.tailer.status().state === 'armed',
@@ -196,12 +150,7 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     clock,
     metrics,
     addHook: (hook) => hooks.hooks.add(hook),
-    async append({ type, ...event }) {
-      // Like those of auth: a catalogue need not list them.
-      const appended = await emitEvent(database, { ...settings, definitions: undefined }, type, event)
-      emitted.inc()
-      return appended
-    },
+    append: emitting.own,
   })
   const observing = createObservers({
     cache: cacheActions,
@@ -222,44 +171,25 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
   })
 
   const hooks = createHooks({
-    database,
+    ...ground,
     tailer: following.tailer,
-    clock,
-    logger: database.logger,
-    metrics,
-    health,
     definitions,
     process: processId,
     subscriptions,
-    async append({ type, ...event }, tx = database) {
-      const db = toQueryable(tx, database.schema)
-      await assertSameDatabase(database, db)
-      // Auth events are ours: a catalogue need not list them.
-      const appended = await emitEvent(db, { ...settings, definitions: undefined }, type, event)
-      emitted.inc()
-      return appended
-    },
+    append: emitting.own,
   })
   const { push, prune: prunePush } = createPush({ database, refusalOf: observing.refusalOf })
   const sms = createSms({
     logger: database.logger,
-    async append({ type, ...event }) {
-      // Like those of auth: a catalogue need not list them.
-      const appended = await emitEvent(database, { ...settings, definitions: undefined }, type, event)
-      emitted.inc()
-      return appended
-    },
+    append: emitting.own,
   })
   const livePart = createLive({
-    database,
+    ...ground,
     tailer: following.tailer,
-    clock,
-    logger: database.logger,
-    metrics,
-    health,
     definitions,
     limits: resolved.log,
-    append: emitMany,
+    append: emitting.many,
+    areSubscriptionsEnabled: () => observing.inForce()?.settings.graphql.subscriptionsEnabled ?? true,
     ensureTailer: () => underway(follow()),
   })
   const workflowsPart = createWorkflows({
@@ -267,9 +197,9 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     delivering,
     subscriptions,
     metrics,
-    settings,
+    settings: emitting.settings,
     storeStacks: resolved.dlq.storeStacks,
-    onEvents: (count) => emitted.inc(count),
+    onEvents: emitting.count,
     nudge,
     log: () => log,
   })
@@ -277,16 +207,12 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     database,
     delivering,
     engine: workflowsPart.engine,
-    emit: (tx, { type, ...event }) => emitOne(tx, type, event),
+    emit: (tx, { type, ...event }) => emitting.one(tx, type, event),
   })
   const processed = createProcessed(database)
   const { register: registerProjection, ...projections } = createProjections(database, subscriptions)
   const relays = createRelays({
-    database,
-    clock,
-    logger: database.logger,
-    metrics,
-    health,
+    ...ground,
     process: processId,
     defaults: relayDefaults(process.env),
     subscriptions,
@@ -409,12 +335,13 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
       })
       return result
     },
-    transaction: (fn, transactionOptions) => database.transaction((tx) => fn(withEmit(tx)), transactionOptions),
+    transaction: (fn, transactionOptions) =>
+      database.transaction((tx) => fn(emitting.wrap(tx) as EmittingTransaction<D>), transactionOptions),
     async emit(db: unknown, first: unknown, event?: unknown): Promise<never> {
       const queryable = toQueryable(db, database.schema)
       const asked = assertSameDatabase(database, queryable)
       if (asked) await asked
-      return emitThrough(queryable, first, event) as Promise<never>
+      return emitting.through(queryable, first, event) as Promise<never>
     },
     emitAuth: hooks.emitAuth,
     log,

@@ -12,7 +12,10 @@ import { type SseOptions, type SseSettings, toSseSettings } from './sse-options.
 /** As for `ac.live.sse`; `cors.origins` are also the pages that may open a WebSocket, besides those of this host. */
 export interface GraphqlOptions<Principal = unknown, Event = AnyEvent, Patterns = readonly string[]>
   extends Omit<SseOptions<Principal, Event, Patterns>, 'project' | 'source'> {
-  /** False: every request is answered with 404 and nothing is attached. Asked once, when it is created. */
+  /**
+   * False: every request is answered with 404 and nothing is attached. Asked once, when it is created. What
+   * `[graphql] subscriptions_enabled` of the loaded file says, unless told.
+   */
   readonly enabled?: boolean | (() => boolean) | undefined
   /** Whether clients may ask for the schema; true unless told. */
   readonly introspection?: boolean | undefined

@@ -46,13 +46,17 @@ export function toStream(
   let cancelStall = () => {}
   const leave = () => {
     cancelStall()
-    request.signal.removeEventListener('abort', cut)
+    request.signal.removeEventListener('abort', close)
     gone.abort()
     void messages.return()
   }
+  const close = () => {
+    leave()
+    controller.close()
+  }
   const cut = () => {
     leave()
-    controller.error(new Error('The client has gone, or takes nothing.'))
+    controller.error(new Error('The client takes nothing.'))
   }
 
   async function pull(): Promise<void> {
@@ -60,16 +64,12 @@ export function toStream(
     room.make()
     const { done, value } = await messages.next()
     if (gone.signal.aborted) return
-    if (done) {
-      leave()
-      controller.close()
-    } else {
-      controller.enqueue(encoder.encode(value))
-      cancelStall = clock.setTimer(stallMs, cut)
-    }
+    if (done) return close()
+    controller.enqueue(encoder.encode(value))
+    cancelStall = clock.setTimer(stallMs, cut)
   }
 
-  request.signal.addEventListener('abort', cut, { once: true })
+  request.signal.addEventListener('abort', close, { once: true })
   return new ReadableStream<Uint8Array>(
     {
       start(given) {

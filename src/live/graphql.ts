@@ -43,6 +43,8 @@ export type Graphql<D extends EventDefinitions = EventDefinitions> = <
 
 export interface GraphqlParts {
   readonly feed: Feed
+  /** What `[graphql] subscriptions_enabled` of a file that was loaded says. */
+  readonly areSubscriptionsEnabled: () => boolean
   readonly clock: Clock
   readonly logger: Logger
 }
@@ -51,7 +53,10 @@ export function createGraphql(parts: GraphqlParts): { graphql: Graphql; stop(): 
   const stops = new Set<() => Promise<void>>()
   return {
     async graphql(options) {
-      const settings = toGraphqlSettings(options as unknown as GraphqlOptions)
+      const settings = toGraphqlSettings({
+        enabled: parts.areSubscriptionsEnabled,
+        ...(options as unknown as GraphqlOptions),
+      })
       return settings.isEnabled ? serve(parts, settings, stops) : disabled()
     },
     async stop() {

@@ -8,7 +8,7 @@
  * and filter.ts, which decide and touch nothing, sse.ts and graphql.ts (the transports), and inbound.ts (the way in).
  */
 import type { EventDefinitions } from '../events/index.ts'
-import { createGraphql, type Graphql } from './graphql.ts'
+import { createGraphql, type Graphql, type GraphqlParts } from './graphql.ts'
 import { createInbound, type Inbound, type InboundParts } from './inbound.ts'
 import { createFeed, type FeedParts } from './live-feed.ts'
 import { createSse, type Sse } from './sse.ts'
@@ -30,7 +30,7 @@ export interface Live<D extends EventDefinitions = EventDefinitions> {
   readonly inbound: Inbound
 }
 
-export type LiveParts = FeedParts & InboundParts
+export type LiveParts = FeedParts & InboundParts & Pick<GraphqlParts, 'areSubscriptionsEnabled'>
 
 export function createLive(parts: LiveParts): { live: Live; stop(): Promise<void> } {
   const feed = createFeed(parts)

@@ -1,6 +1,10 @@
 /** GraphQL subscriptions with the clients that people use, over WebSockets and server-sent events. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { printSchema } from 'graphql'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { openSubscriptions } from '../subscriptions/support/open-subscriptions.ts'
 import { eventually } from '../support/eventually.ts'
 import { collectingLogger } from '../support/logger.ts'
 import {
@@ -295,6 +299,17 @@ describe('ac.live.graphql', () => {
   it('gives the schema it serves', async () => {
     const { graphql } = await openGraphql()
     expect(printSchema(graphql.schema as Parameters<typeof printSchema>[0])).toContain('resourceChanged(')
+  })
+
+  it('is disabled by the file that was loaded, unless the program says otherwise', async () => {
+    const { ac } = await openSubscriptions()
+    const folder = mkdtempSync(join(tmpdir(), 'ac-graphql-'))
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+    writeFileSync(join(folder, 'aftercommit.toml'), '[graphql]\nsubscriptions_enabled = false\n')
+    await ac.observers.loadFile(join(folder, 'aftercommit.toml'))
+    const authorize = () => 'ada'
+    expect((await ac.live.graphql({ authorize })).schema).toBeNull()
+    expect((await ac.live.graphql({ authorize, enabled: true })).schema).not.toBeNull()
   })
 
   it('is as if it were not there when it is disabled', async () => {

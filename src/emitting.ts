@@ -1,0 +1,78 @@
+/** The words by which an instance appends: to its own transactions, to anybody's, and for its own events. */
+import type { EventDefinitions } from './events/index.ts'
+import {
+  type EmitInput,
+  type EmitRequest,
+  type EmitSettings,
+  type Emitted,
+  emitEvent,
+  emitEvents,
+} from './log/index.ts'
+import { assertSameDatabase, type Database, type Queryable, type Transaction, toQueryable } from './postgres/index.ts'
+import type { Registry, Telemetry } from './runtime/index.ts'
+
+export interface EmittingParts {
+  readonly database: Database
+  readonly metrics: Registry
+  readonly telemetry: Telemetry
+  readonly definitions: EventDefinitions | undefined
+  readonly limits: Pick<EmitSettings, 'maxPayloadBytes' | 'maxNesting' | 'maxDepth'>
+  /** Whether somebody reads lines at debug level. */
+  readonly tellsDetails: boolean
+}
+
+export interface Emitting {
+  readonly settings: EmitSettings
+  /** Told of events that were appended by other means. */
+  count(events: number): void
+  one(db: Queryable, type: string, input: EmitInput): Promise<Emitted>
+  many(db: Queryable, requests: readonly EmitRequest[]): Promise<Emitted[]>
+  /** One with its type and content, or a list. */
+  through(db: Queryable, first: unknown, event: unknown): Promise<unknown>
+  /** Events of ours, which a catalogue need not list; in a transaction, or by itself without one. */
+  own(request: EmitRequest, tx?: unknown): Promise<Emitted>
+  /** A transaction of ours with the words of this instance. */
+  wrap(tx: Transaction): unknown
+}
+
+export function createEmitting(parts: EmittingParts): Emitting {
+  const { database, metrics, telemetry, definitions, limits, tellsDetails } = parts
+  const emitted = metrics.counter({
+    name: 'aftercommit_events_emitted_total',
+    help: 'Events appended by this process, whether or not their transaction committed.',
+  })
+  const settings: EmitSettings = {
+    definitions,
+    ...limits,
+    currentTraceparent: () => telemetry.currentTraceparent(),
+    tell: tellsDetails ? (fields: Record<string, unknown>) => database.logger.debug(fields, 'emitted') : undefined,
+  }
+  const ownSettings = { ...settings, definitions: undefined }
+
+  const emitting: Emitting = {
+    settings,
+    count: (events) => emitted.inc(events),
+    async one(db, type, input) {
+      const result = await emitEvent(db, settings, type, input)
+      emitted.inc()
+      return result
+    },
+    async many(db, requests) {
+      const results = await emitEvents(db, settings, requests)
+      emitted.inc(results.length)
+      return results
+    },
+    through: (db, first, event) =>
+      Array.isArray(first) ? emitting.many(db, first) : emitting.one(db, first as string, (event ?? {}) as EmitInput),
+    async own({ type, ...event }, tx = database) {
+      const db = toQueryable(tx, database.schema)
+      await assertSameDatabase(database, db)
+      const appended = await emitEvent(db, ownSettings, type, event)
+      emitted.inc()
+      return appended
+    },
+    wrap: (tx) =>
+      Object.create(tx, { emit: { value: (first: unknown, event?: unknown) => emitting.through(tx, first, event) } }),
+  }
+  return emitting
+}
