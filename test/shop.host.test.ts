@@ -32,8 +32,13 @@ it('serves a page that shows orders as they are placed, and ends in good order w
   const feed = (await fetch(new URL('/live', url))).body!.pipeThrough(new TextDecoderStream()).getReader()
   let heard = ''
   while (!heard.includes('order.placed')) heard += (await feed.read()).value
-  const orders = async () => (await (await fetch(new URL('/orders', url))).json()) as unknown[]
-  await eventually(async () => (await orders()).length > 0)
+  const ask = async (path: string) => (await fetch(new URL(path, url))).json()
+  const orders = async (words = '') => (await ask(`/orders?q=${words}`)) as { customer: string }[]
+  const { customer } = await eventually(async () => (await orders())[0])
+  // By a rule of its file: the order becomes a document that is found by the name of its customer.
+  await eventually(async () => (await orders(customer)).length > 0)
+  expect(await orders('nobody')).toEqual([])
+  expect(await ask('/sales')).toMatchObject({ orders: expect.any(Number) })
   shop.kill('SIGTERM')
   expect(await shop.exited).toEqual({ code: 0, signal: null })
 })

@@ -2,6 +2,7 @@
 // from the log, after the commit. Now and then a payment is refused and the transaction rolled back: such an order is
 // never printed, because it never happened.
 
+import { fileURLToPath } from 'node:url'
 import { createAftercommit } from 'aftercommit'
 import { startEmbedded } from 'aftercommit-embedded'
 import { events } from './events.mjs'
@@ -31,8 +32,12 @@ try {
     ),
   )
   subscribe(ac, screen)
+  const port = Number(process.env.SHOP_PORT ?? 4401)
+  web = await serveOrders(ac, { port, onText: (text) => screen.note(`SMS to the owner: ${text}`) })
+  process.env.SHOP_SMS_URL ??= web.url
+  process.env.SHOP_SMS_TOKEN ??= 'none'
+  await ac.observers.loadFile(fileURLToPath(new URL('aftercommit.toml', import.meta.url)), { watch: true })
   await ac.start()
-  web = await serveOrders(ac, Number(process.env.SHOP_PORT ?? 4401))
   screen.ready(server, web.url)
   const traffic = placeOrders(ac, stopping.signal)
   for await (const event of ac.log.tail({ from: 'head', on: ['order.*'], signal: stopping.signal })) screen.event(event)

@@ -1,4 +1,5 @@
 /** The live order screen: a page, the orders so far, and the feed that keeps it up to date. */
+import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { extname } from 'node:path'
@@ -8,12 +9,15 @@ const page = new URL('web/', import.meta.url)
 const client = new URL('./', import.meta.resolve('aftercommit/client'))
 const types = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css' }
 
-/** Answers the address it is served at. A port that is taken is no reason not to start: another one is. */
-export async function serveOrders(ac, port) {
+/**
+ * Answers the address it is served at. A port that is taken is no reason not to start: another one is. `onText` is told of
+ * messages to the gateway that stands for a provider of SMS.
+ */
+export async function serveOrders(ac, { port, onText }) {
   // Everything here is shown to whoever may open this page, and that is this machine alone.
   const feed = ac.live.sse({ on: ['order.*'], authorize: () => 'visitor' })
   const server = createServer((req, res) => {
-    answer(ac, feed, req, res).catch(() => {
+    answer(ac, { feed, onText }, req, res).catch(() => {
       if (!res.headersSent) res.writeHead(500)
       res.end()
     })
@@ -32,10 +36,12 @@ export async function serveOrders(ac, port) {
   }
 }
 
-async function answer(ac, feed, req, res) {
-  const { pathname } = new URL(req.url, 'http://shop')
+async function answer(ac, { feed, onText }, req, res) {
+  const { pathname, searchParams } = new URL(req.url, 'http://shop')
   if (pathname === '/live') return feed.node(req, res)
-  if (pathname === '/orders') return send(res, 'application/json', JSON.stringify(await latestOrders(ac)))
+  if (req.method === 'POST') return takeText(onText, req, res)
+  if (pathname === '/orders') return sendJson(res, await latestOrders(ac, searchParams.get('q') ?? ''))
+  if (pathname === '/sales') return sendJson(res, await sales(ac))
   const asset = toAsset(pathname)
   if (asset === undefined) return void res.writeHead(404).end()
   send(res, types[extname(asset.pathname)], await readFile(fileURLToPath(asset)))
@@ -58,9 +64,38 @@ function send(res, type, body) {
   res.end(body)
 }
 
-async function latestOrders(ac) {
+function sendJson(res, value) {
+  send(res, 'application/json', JSON.stringify(value))
+}
+
+/** The newest, or those that the search index knows by these words. */
+async function latestOrders(ac, words) {
+  const found = words === '' ? null : await ac.search.query('orders', words, { limit: 30 })
   const { rows } = await ac.transaction((tx) =>
-    tx.query('select id, customer, total, placed_at as "placedAt" from orders order by placed_at desc limit 30'),
+    tx.query(
+      `select id, customer, total, placed_at as "placedAt" from orders
+        where $1::text[] is null or id = any ($1) order by placed_at desc limit 30`,
+      [found === null ? null : found.hits.map(({ id }) => id)],
+    ),
   )
   return rows
+}
+
+/** Kept in memory until an order is placed, by whichever process. */
+function sales(ac) {
+  return ac.cache.get('sales', async () => {
+    const { rows } = await ac.transaction((tx) =>
+      tx.query('select count(*)::int as orders, coalesce(sum(total), 0)::float as total from orders'),
+    )
+    return rows[0]
+  })
+}
+
+/** What a provider of SMS would answer. */
+async function takeText(onText, req, res) {
+  let body = ''
+  for await (const chunk of req.setEncoding('utf8')) body += chunk
+  onText(new URLSearchParams(body).get('Body'))
+  res.writeHead(201, { 'content-type': 'application/json' })
+  res.end(JSON.stringify({ sid: `SM${randomUUID().replaceAll('-', '')}`, status: 'queued' }))
 }

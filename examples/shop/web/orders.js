@@ -6,6 +6,7 @@ const steps = ['placed', 'paid', 'shipped']
 const orders = new Map()
 const counts = { placed: 0, paid: 0, shipped: 0 }
 const body = document.getElementById('orders')
+const words = document.getElementById('words')
 const money = new Intl.NumberFormat('en', { style: 'currency', currency: 'USD' })
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' })
 
@@ -14,7 +15,8 @@ connect({
   onEvent(event) {
     document.getElementById('position').textContent = event.position
     note(event)
-    draw(event.aggregateid, true)
+    if (words.value === '') draw(event.aggregateid, true)
+    if (event.type === 'order.placed') void showSales()
   },
   // The place in the log is worth nothing any more: what there is now is asked for again.
   onResync: load,
@@ -26,15 +28,26 @@ connect({
     shown.dataset.state = state
   },
 })
-await load()
+words.addEventListener('input', load)
+await Promise.all([load(), showSales()])
 
+/** The newest orders, or those that were searched for. */
 async function load() {
-  const response = await fetch('/orders').catch(() => undefined)
-  if (!response?.ok) return
+  const asked = words.value
+  const response = await fetch(`/orders?q=${encodeURIComponent(asked)}`).catch(() => undefined)
+  // Somebody may have gone on typing meanwhile.
+  if (!response?.ok || asked !== words.value) return
+  body.replaceChildren()
   for (const { id, customer, total, placedAt } of (await response.json()).reverse()) {
     orders.set(id, { customer, total, placed: placedAt, paid: true, ...orders.get(id) })
     draw(id, false)
   }
+}
+
+async function showSales() {
+  const response = await fetch('/sales').catch(() => undefined)
+  if (!response?.ok) return
+  document.getElementById('sales').textContent = money.format((await response.json()).total / 100)
 }
 
 function note({ type, aggregateid: id, time, data }) {
