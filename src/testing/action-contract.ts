@@ -3,7 +3,6 @@
  * They adapt to what they are given: without a receiver that can be told to fail or to hang, that is not played.
  */
 import { inspect } from 'node:util'
-import { scopeOf } from '../conditions/index.ts'
 import type { SettingsInput } from '../configuration/index.ts'
 import { toErrorRecord } from '../dead-letters/index.ts'
 import type { AnyEvent } from '../log/index.ts'
@@ -159,9 +158,10 @@ const KEY = 'contract-key-0123456789abcdefghi'
 const OTHER_KEY = 'another-key-0123456789abcdefghij'
 
 async function setStage(under: ActionUnderTest) {
-  const [{ createPreparing }, { toSettings }] = await Promise.all([
+  const [{ createPreparing }, { toSettings }, { scopeOf }] = await Promise.all([
     import('../observers/index.ts'),
     import('../configuration/index.ts'),
+    import('../conditions/index.ts'),
   ])
   const { ports, takeContexts } = createPreparing({
     database: { transaction: NO_DATABASE, ...under.database, schemaName: schemaName('aftercommit') },

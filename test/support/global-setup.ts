@@ -4,11 +4,11 @@
  */
 import { existsSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type EmbeddedPostgres, startEmbedded } from 'aftercommit-embedded'
 import type { TestProject } from 'vitest/node'
+import { memoryFolder } from './memory-folder.ts'
 
 declare module 'vitest' {
   export interface ProvidedContext {
@@ -26,7 +26,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
     project.provide('pg14Url', process.env.AFTERCOMMIT_TEST_DATABASE_URL_14 ?? given)
     return async () => {}
   }
-  const folder = await mkdtemp(join(tmpdir(), 'ac-test-'))
+  const folder = await mkdtemp(join(memoryFolder(), 'ac-test-'))
   const servers = await Promise.all([
     start(join(folder, '18')),
     // The oldest version we support, where its binaries are installed; elsewhere those tests run on the newest.

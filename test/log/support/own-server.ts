@@ -2,12 +2,12 @@
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { type EmbeddedPostgres, startEmbedded } from 'aftercommit-embedded'
 import { onTestFinished } from 'vitest'
+import { memoryFolder } from '../../support/memory-folder.ts'
 
 export interface OwnServer {
   readonly dataDir: string
@@ -58,7 +58,7 @@ export async function copyAsStandby(server: OwnServer): Promise<string> {
 const QUICK = { fsync: 'off', shared_buffers: '16MB', max_wal_size: '64MB' }
 
 export async function temporaryFolder(): Promise<string> {
-  const parent = await mkdtemp(join(tmpdir(), 'ac-own-'))
+  const parent = await mkdtemp(join(memoryFolder(), 'ac-own-'))
   // The server may run as another user.
   await chmod(parent, 0o755)
   onTestFinished(() => rm(parent, { recursive: true, force: true }))
