@@ -61,11 +61,14 @@ describe.runIf(hasPgbouncer())('behind a transaction-mode pooler', () => {
     const ledger = fileLedger()
     const options = { instance: { database: pooled }, subscriptions: [{ id: 'sub', behaviour: { workMs: 5 } }] }
     const first = await startWorker(ledger, options)
-    await emitMany(sql, 200)
-    await ledger.reaches(40)
+    await emitMany(sql, 1)
+    await ledger.reaches(1)
+    // The lease is the first one's; the second only waits for it.
     const second = await startWorker(ledger, options)
+    await emitMany(sql, 200, { prefix: 'later-' })
+    await ledger.reaches(40)
     first.kill('SIGKILL')
-    await ledger.reaches(200)
+    await ledger.reaches(201)
     expect(ledger.ended().at(-1)!.pid).toBe(second.pid)
     expect(duplicatesIn(ledger.ended())).toBeLessThan(20)
     await writes.expectMonotonic()
