@@ -6,10 +6,9 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { WebSocket } from 'ws'
-import { type Clock, summarizeError, type ThrottledLog } from '../runtime/index.ts'
-import type { Feed } from './feed.ts'
+import { summarizeError } from '../runtime/index.ts'
 import { admit } from './graphql-admit.ts'
-import type { Prepare } from './graphql-operation.ts'
+import type { Prepare, ServingParts } from './graphql-operation.ts'
 import {
   type AttachOptions,
   type GraphqlAttachment,
@@ -21,16 +20,8 @@ import { type GraphqlModule, loadGraphqlWs, loadWs } from './graphql-peers.ts'
 import { SocketConnection, type SocketExtra } from './graphql-socket.ts'
 import { Refusal } from './inbound-problem.ts'
 
-export interface AttachParts {
+export interface AttachParts extends ServingParts {
   readonly graphql: GraphqlModule
-  readonly feed: Feed
-  readonly clock: Clock
-  readonly logRepeatedly: ThrottledLog
-  readonly settings: GraphqlSettings
-  readonly prepare: Prepare
-  /** Counts a client in; false when there are too many. */
-  readonly enter: () => boolean
-  readonly leave: () => void
 }
 
 /** How soon it is noticed that the server was closed: it waits for its connections and tells nobody. */

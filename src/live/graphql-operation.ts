@@ -1,5 +1,7 @@
 /** From the text of a client to something that can be executed, or the errors it gets. Nothing is parsed beyond the limits. */
 import type { DocumentNode, ExecutionArgs, GraphQLError, GraphQLSchema } from 'graphql'
+import type { Clock, ThrottledLog } from '../runtime/index.ts'
+import type { Feed } from './feed.ts'
 import type { Connection } from './graphql-admit.ts'
 import type { GraphqlSettings } from './graphql-options.ts'
 import type { GraphqlModule } from './graphql-peers.ts'
@@ -16,6 +18,18 @@ export type Prepared =
   | { readonly errors: readonly GraphQLError[] }
 
 export type Prepare = (operation: Operation, connection: Connection) => Prepared
+
+/** What every transport is served with. */
+export interface ServingParts {
+  readonly feed: Feed
+  readonly clock: Clock
+  readonly logRepeatedly: ThrottledLog
+  readonly settings: GraphqlSettings
+  readonly prepare: Prepare
+  /** Counts a client in; false when there are too many. */
+  readonly enter: () => boolean
+  readonly leave: () => void
+}
 
 /** A token takes at least one character; most take more. */
 const MAX_TOKENS = 1_000

@@ -2,31 +2,19 @@
  * GraphQL over server-sent events, as the package graphql-sse speaks it: one operation per request. Its mode of several
  * operations over one stream is not offered: it keeps streams that nobody may ever come for.
  */
-import { type Clock, summarizeError, type ThrottledLog } from '../runtime/index.ts'
-import type { Feed } from './feed.ts'
+import { summarizeError } from '../runtime/index.ts'
 import { admit, type Connection, later } from './graphql-admit.ts'
-import type { Operation, Prepare } from './graphql-operation.ts'
-import { type GraphqlSettings, maxMessageBytes } from './graphql-options.ts'
+import type { Operation, ServingParts } from './graphql-operation.ts'
+import { maxMessageBytes } from './graphql-options.ts'
 import { createRoom, type Messages, type Room, toStream } from './graphql-outflow.ts'
 import { loadGraphqlSse } from './graphql-peers.ts'
 import { readBody } from './inbound-body.ts'
 import { Refusal, toProblem } from './inbound-problem.ts'
 import { corsHeaders, preflight } from './sse-cors.ts'
 
-export interface StreamParts {
-  readonly feed: Feed
-  readonly clock: Clock
-  readonly logRepeatedly: ThrottledLog
-  readonly settings: GraphqlSettings
-  readonly prepare: Prepare
-  /** Counts a client in; false when there are too many. */
-  readonly enter: () => boolean
-  readonly leave: () => void
-}
-
 const BODY_MS = 10_000
 
-export function createStreamHandler(parts: StreamParts): (request: Request) => Promise<Response> {
+export function createStreamHandler(parts: ServingParts): (request: Request) => Promise<Response> {
   const { feed, clock, logRepeatedly, settings } = parts
   let speaking: Promise<Speak> | undefined
 
@@ -89,7 +77,7 @@ const STREAM_HEADERS = {
   'x-content-type-options': 'nosniff',
 }
 
-async function readText(request: Request, { settings, clock }: StreamParts): Promise<string> {
+async function readText(request: Request, { settings, clock }: ServingParts): Promise<string> {
   const bytes = await readBody(request, { maxBytes: maxMessageBytes(settings), timeoutMs: BODY_MS }, clock)
   return bytes.toString()
 }
@@ -106,7 +94,7 @@ type Speak = (
   readonly [Messages | string | null, { readonly status: number; readonly headers?: Record<string, string> }]
 >
 
-async function createSpeak({ prepare }: StreamParts): Promise<Speak> {
+async function createSpeak({ prepare }: ServingParts): Promise<Speak> {
   const { createHandler } = await loadGraphqlSse()
   const handle = createHandler<Request, StreamConnection, never>({
     // Without a token there is one operation per request.
