@@ -129,6 +129,40 @@ it('refuses a file that names code of the user, unless a module brings it', asyn
   expect(await runCli(['start', '--import', 'nothing.mjs'], { cwd, env })).toMatchObject({ code: 2 })
 })
 
+it('runs action types that only a module brings, and still refuses a mistake in a rule', async () => {
+  const rules = (type: string) => `[observers.mine]\non = "lamp.lit"\nactions = [{ type = "${type}" }]\n`
+  const { cwd, env, start, emit } = await opened(rules('bell'))
+  expect(await runCli(['start'], { cwd, env })).toMatchObject({ code: 3, stderr: expect.stringContaining('"bell"') })
+  writeFileSync(
+    join(cwd, 'bell.mjs'),
+    `import { z } from '${import.meta.resolve('zod')}'
+     export default (ac) => ac.observers.actionType({
+       type: 'bell',
+       describe: 'Rings a bell.',
+       schema: z.strictObject({}),
+       defaultRetry: 'service',
+       prepare: () => ({
+         destination: 'bell',
+         singleAttempt: false,
+         async run({ event }) {
+           console.log('rang for ' + event.id)
+           return { actionType: 'bell', success: true, message: 'rung', durationMs: 0 }
+         },
+         preview: () => ({ actionType: 'bell', destination: 'bell', content: {} }),
+       }),
+     })`,
+  )
+  const running = await start('--import', 'bell.mjs')
+  await emit('a')
+  await running.waitForLine('rang for a')
+  running.kill('SIGTERM')
+  await running.exited
+
+  writeFileSync(join(cwd, 'aftercommit.toml'), rules('bull'))
+  const refused = await runCli(['start', '--import', 'bell.mjs'], { cwd, env })
+  expect(refused).toMatchObject({ code: 3, stderr: expect.stringContaining('"bull"') })
+})
+
 it('does not start without a file, nor with mistakes in it', async () => {
   const { env, cwd } = await opened('[observers.x]\non = "lamp.lit"\n')
   expect(await runCli(['start'], { env })).toMatchObject({ code: 3, stderr: expect.stringContaining('--config') })

@@ -75,11 +75,17 @@ async function start({ configuration, open, options, output }: Invocation<Option
 
 /** Everything that can be known without the database, before it is touched. */
 async function check(file: string, module: string | undefined): Promise<CheckedConfiguration> {
-  const [{ checkOnlyPorts, loadConfigurationFile }, { ConfigError }] = await Promise.all([
+  const [{ checkConfiguration, checkOnlyPorts }, { ConfigError, readConfiguration }] = await Promise.all([
     import('../../observers/index.ts'),
     import('../../configuration/index.ts'),
   ])
-  const checked = await loadConfigurationFile({ file }, checkOnlyPorts(process.env))
+  const read = await readConfiguration({ file })
+  const { observers: _rules, ...settings } = read.data
+  // What the module brings is not known yet: with one, rules are checked when they are loaded, before anything runs.
+  const checked = await checkConfiguration(
+    module === undefined ? read : { ...read, data: settings },
+    checkOnlyPorts(process.env),
+  )
   if (!checked.ok) throw new ConfigError(checked.mistakes)
   const [named] = module === undefined ? await handlersNamedIn(file) : []
   if (named === undefined) return checked
