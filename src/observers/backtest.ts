@@ -6,9 +6,10 @@ import { AftercommitError } from '../errors.ts'
 import { closest } from '../events/index.ts'
 import { type AnyEvent, type Log, type StartPoint, settledPosition } from '../log/index.ts'
 import type { Database } from '../postgres/index.ts'
-import { type Duration, toMs } from '../runtime/index.ts'
+import type { Duration } from '../runtime/index.ts'
 import { type BacktestObserver, createTally, type Tally } from './backtest-tally.ts'
 import type { ObserverConfig } from './config/index.ts'
+import { patternsOf, toTime } from './history.ts'
 import { createMatching } from './matching.ts'
 
 export interface BacktestOptions {
@@ -47,14 +48,12 @@ export interface BacktestParts {
 
 const PAGE = 500
 const MOST_SAMPLES = 100
-/** Many patterns cost the database more than the events they keep away. */
-const MOST_PATTERNS = 50
 
 export async function runBacktest(
   { since: given, until, observers, samples = 3, limit, onProgress, signal }: BacktestOptions,
   { database, log, configs, env }: BacktestParts,
 ): Promise<BacktestReport> {
-  const since = toTime(given, database.clock.now())
+  const since = toTime(given, database.clock.now(), 'nothing was tried')
   if (!Number.isSafeInteger(samples) || samples < 0 || samples > MOST_SAMPLES) {
     throw new AftercommitError('BAD_OPTION', `samples must be a whole number from 0 to ${MOST_SAMPLES}.`)
   }
@@ -91,7 +90,7 @@ async function* pagesOf(
   head: bigint,
   onProgress: BacktestOptions['onProgress'],
 ): AsyncGenerator<AnyEvent[], void, void> {
-  const on = patternsOf(tallies)
+  const on = patternsOf(tallies.map(({ config }) => config))
   if (on?.length === 0) return
   let from: StartPoint = since
   let first: bigint | undefined
@@ -112,21 +111,10 @@ async function* pagesOf(
   }
 }
 
-function patternsOf(tallies: readonly Tally[]): string[] | undefined {
-  const patterns = [...new Set(tallies.flatMap(({ config }) => config.on))]
-  return patterns.length > MOST_PATTERNS || patterns.includes('*') ? undefined : patterns
-}
-
 function choose(configs: readonly ObserverConfig[], names: readonly string[] | undefined): readonly ObserverConfig[] {
   if (names === undefined) return configs.filter(({ enabled }) => enabled)
   const known = new Map(configs.map((config) => [config.name, config]))
   return names.map((name) => known.get(name) ?? unknown(name, known.keys()))
-}
-
-function toTime(since: Date | Duration, now: Date): Date {
-  const time = since instanceof Date ? since : new Date(now.getTime() - toMs(since, 'since'))
-  if (Number.isFinite(time.getTime())) return time
-  throw new AftercommitError('BAD_OPTION', '`since` must be a valid Date, or a duration like "7d"; nothing was tried.')
 }
 
 function unknown(name: string, names: Iterable<string>): never {

@@ -22,7 +22,7 @@ import { listedEnv } from './listed-env.ts'
 import { createMeasures } from './measures.ts'
 import { createRecorder } from './recorder.ts'
 import { putInForce, type Rules } from './registry-statements.ts'
-import { hashOf, limitsOf, patternsOf, toRegistered } from './rules.ts'
+import { hashOf, limitsOf, readBy, toRegistered } from './rules.ts'
 import { createUpkeep } from './upkeep.ts'
 import { selectBacklog } from './upkeep-statements.ts'
 
@@ -228,7 +228,7 @@ function toSubscription(
   return toDefinition(
     {
       id: SUBSCRIPTION,
-      on: patternsOf(observers),
+      on: readBy(observers),
       // Where new actions begin, so that nothing lies between them and a subscription that is new too.
       from: head,
       concurrency: Math.min(capacity, 1_000),

@@ -4,12 +4,13 @@ import type { Rate, Settings } from '../configuration/index.ts'
 import type { DestinationLimits } from '../delivery/index.ts'
 import { limitedDestination } from './acting.ts'
 import type { ObserverConfig } from './config/index.ts'
+import { patternsOf } from './history.ts'
 import type { RegisteredObserver } from './registry-statements.ts'
 
-/** Many patterns cost the database more than the events they keep away. */
-export function patternsOf(observers: readonly ObserverConfig[]): readonly string[] {
-  const patterns = [...new Set(observers.flatMap(({ on }) => on))].sort()
-  return patterns.length === 0 ? ['aftercommit.nothing'] : patterns.length > 50 ? ['*'] : patterns
+/** What their subscription reads. */
+export function readBy(observers: readonly ObserverConfig[]): readonly string[] {
+  const patterns = patternsOf(observers) ?? ['*']
+  return patterns.length === 0 ? ['aftercommit.nothing'] : patterns
 }
 
 /** Another one stands for other rules. */

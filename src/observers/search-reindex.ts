@@ -8,12 +8,12 @@ import { AftercommitError } from '../errors.ts'
 import { isUndecodable } from '../events/index.ts'
 import { type AnyEvent, findPosition, type Log, settledPosition } from '../log/index.ts'
 import type { Database } from '../postgres/index.ts'
-import { type Duration, toMs } from '../runtime/index.ts'
+import type { Duration } from '../runtime/index.ts'
 import type { DocumentWriter } from '../search/index.ts'
 import { isSearch, type PreparedSearch } from './actions/index.ts'
 import type { ObserverConfig } from './config/index.ts'
+import { patternsOf, toTime } from './history.ts'
 import { createMatching } from './matching.ts'
-import { selectFrontier } from './search-reindex-statements.ts'
 import { createReindexTally, type ReindexReport, type ReindexTally } from './search-reindex-tally.ts'
 import { type ComposedWrite, openTarget, type Target } from './search-reindex-target.ts'
 
@@ -35,14 +35,12 @@ export interface ReindexParts {
 }
 
 const PAGE = 500
-const PAUSE_MS = 20
-/** Many patterns cost the database more than the events they keep away. */
-const MOST_PATTERNS = 50
 
 export async function runReindex(options: ReindexOptions, parts: ReindexParts): Promise<ReindexReport> {
   const { database } = parts
   const { signal = new AbortController().signal } = options
-  const since = toTime(options.since, database.clock.now())
+  const now = database.clock.now()
+  const since = options.since === undefined ? undefined : toTime(options.since, now, 'nothing was made anew')
   const rules = rulesOf(parts.configs)
   const actions = rules.flatMap((rule) => rule.actions)
   const target = await openTarget(actions, options.indexes, { ...parts, signal })
@@ -91,15 +89,14 @@ interface Walk extends Pick<ReindexOptions, 'onProgress'> {
 async function walk(
   rules: readonly Rule[],
   { after, head, onProgress, signal }: Walk,
-  { database, log, env }: ReindexParts,
+  { log, env }: ReindexParts,
   target: Target,
   tally: ReindexTally,
 ): Promise<void> {
   const matching = createMatching(rules)
-  let on = patternsOf(rules)
+  const on = patternsOf(rules)
   for (let from = after; from < head; ) {
     signal.throwIfAborted()
-    const isPublished = (await selectFrontier(database)) >= head
     const page = (await log.read({ from, on, limit: PAGE })) as AnyEvent[]
     const writes: ComposedWrite[] = []
     for (const event of page.filter(({ position }) => position <= head)) {
@@ -108,14 +105,8 @@ async function walk(
       for (const rule of concerned) collect(rule, event, env, target, tally, writes)
     }
     await target.write(writes, tally)
-    const last = page.at(-1)?.position ?? from
-    if (page.length < PAGE && isPublished) from = head
-    else {
-      // While others append, a page may end before the head, and of some types only nobody can tell: so all of them.
-      if (page.length < PAGE) on = undefined
-      if (page.length === 0) await database.clock.sleep(PAUSE_MS, signal)
-      from = last
-    }
+    // What was final at the beginning is final in every read after it, so a page that is not full ends at the head.
+    from = page.length < PAGE ? head : page.at(-1)!.position
     onProgress?.((from < head ? from : head) - after, head - after)
   }
 }
@@ -151,18 +142,3 @@ function collect(
 
 const HOLDS = { holds: true } as const
 const UNREADABLE = Object.assign(new Error('What is stored of the event cannot be read.'), { code: 'OB001' })
-
-function patternsOf(rules: readonly Rule[]): string[] | undefined {
-  const patterns = [...new Set(rules.flatMap(({ on }) => on))]
-  return patterns.length > MOST_PATTERNS || patterns.includes('*') ? undefined : patterns
-}
-
-function toTime(since: Date | Duration | undefined, now: Date): Date | undefined {
-  if (since === undefined) return undefined
-  const time = since instanceof Date ? since : new Date(now.getTime() - toMs(since, 'since'))
-  if (Number.isFinite(time.getTime())) return time
-  throw new AftercommitError(
-    'BAD_OPTION',
-    '`since` must be a valid Date, or a duration like "7d"; nothing was made anew.',
-  )
-}
