@@ -177,6 +177,9 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     process: processId,
     subscriptions,
     append: emitting.own,
+    ring: options.broadcaster?.ring,
+    overflow: () =>
+      options.runtime?.overflowPolicy ?? observing.inForce()?.settings.runtime.overflowPolicy ?? 'drop_oldest',
   })
   const { push, prune: prunePush } = createPush({ database, refusalOf: observing.refusalOf })
   const sms = createSms({

@@ -31,6 +31,8 @@ export interface AftercommitOptions<D extends EventDefinitions = EventDefinition
   readonly log?: LogOptions | undefined
   readonly dlq?: DeadLetterOptions | undefined
   readonly runtime?: RuntimeOptions | undefined
+  /** Events that `ac.broadcaster` keeps for slow subscribers; 1024 unless told. */
+  readonly broadcaster?: { readonly ring?: number | undefined } | undefined
   /** How much `ac.cache` keeps, and for how long. */
   readonly cache?: CacheOptions | undefined
   /** pino-shaped; silent unless told. Payloads and secrets never reach it. */
@@ -54,6 +56,8 @@ export interface RuntimeOptions {
   readonly channelCapacity?: number | undefined
   /** How many deliveries this process works on at a time; 50 unless told. */
   readonly maxConcurrency?: number | undefined
+  /** A subscriber of `ac.broadcaster` that is too slow goes on with the oldest event that is kept; with `'drop'`, with what is new. */
+  readonly overflowPolicy?: 'block' | 'drop' | 'drop_oldest' | undefined
   /** How long `stop()` waits for what is under way; `"30s"` unless told. */
   readonly shutdownTimeout?: Duration | undefined
 }

@@ -84,7 +84,8 @@ const runtime = table('How much observers do at once.', {
     fallback: 50,
   }),
   overflow_policy: setting(z.enum(['block', 'drop', 'drop_oldest']), {
-    description: 'What live fan-out does when it is full. Events of the log always wait, whatever is said here.',
+    description:
+      'Where a slow subscriber of ac.broadcaster goes on: with the oldest event that is kept, or with "drop" with what is new. Events of the log always wait.',
     fallback: 'block',
   }),
   backlog_alert_threshold: setting(count, {

@@ -14,7 +14,7 @@ import {
   type Registry,
   type Service,
 } from '../runtime/index.ts'
-import { type Broadcaster, createBroadcaster } from './broadcaster.ts'
+import { type Broadcaster, createBroadcaster, type OverflowPolicy } from './broadcaster.ts'
 import { type SystemEvent, toSystemEvent } from './system-event.ts'
 
 export interface FeedParts {
@@ -25,17 +25,20 @@ export interface FeedParts {
   readonly health: Health
   readonly definitions: EventDefinitions | undefined
   readonly ring: number
+  readonly overflow: () => OverflowPolicy
 }
 
 /** At most half a ring at once, so that whoever keeps up never misses one. */
 const PAGE = 500
 
 export function createBroadcastFeed(parts: FeedParts): { broadcaster: Broadcaster<SystemEvent>; service: Service } {
-  const { tailer, clock, logger, metrics, health, ring } = parts
-  const missed = metrics.counter({
-    name: 'aftercommit_broadcast_missed_total',
-    help: 'Events that slow subscribers of the broadcaster were told they had missed.',
+  const { tailer, clock, logger, metrics, health, ring, overflow } = parts
+  const dropped = metrics.counter({
+    name: 'aftercommit_overflow_total',
+    help: 'Events that slow subscribers of the broadcaster were told they had missed. Nothing durable is ever dropped.',
+    labels: ['policy'],
   })
+  for (const policy of ['drop', 'drop_oldest']) dropped.labels({ policy }).inc(0)
   const logRepeatedly = createThrottledLog({ logger, clock })
   const page = Math.max(1, Math.min(PAGE, Math.floor(ring / 2)))
   /** Where it stands; undefined while nobody listens. */
@@ -43,7 +46,18 @@ export function createBroadcastFeed(parts: FeedParts): { broadcaster: Broadcaste
 
   const broadcaster = createBroadcaster<SystemEvent>({
     ring,
-    onMissed: (count) => missed.inc(count),
+    overflow,
+    onMissed(count) {
+      const policy = overflow() === 'drop' ? 'drop' : 'drop_oldest'
+      dropped.labels({ policy }).inc(count)
+      const fields = { code: 'OB014', missed: count }
+      logRepeatedly(
+        'warn',
+        'overflow',
+        fields,
+        'a subscriber of the broadcaster was too slow and was told what it missed',
+      )
+    },
     onSubscribe() {
       if (loop.state === 'running' || loop.state === 'restarting') place ??= head()
       loop.wake()

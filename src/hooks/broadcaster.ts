@@ -1,7 +1,7 @@
 /**
  * Hands events to everybody in this process who listens, without ever waiting for one of them. All share one ring of the
- * newest events; each has its own place in it. Whoever falls out of the ring is told how many it missed and goes on with
- * the oldest that is kept: it is neither waited for nor cut off.
+ * newest events; each has its own place in it. Whoever falls out of the ring is told how many it missed and goes on, by
+ * `overflow`, with the oldest that is kept or with what is new: it is neither waited for nor cut off.
  */
 import { AftercommitError } from '../errors.ts'
 import type { SystemEvent } from './system-event.ts'
@@ -23,9 +23,14 @@ export interface Broadcaster<Event = SystemEvent> {
   close(): void
 }
 
+/** `block` is for what is durable; whoever listens here is never waited for, and goes on with the oldest that is kept. */
+export type OverflowPolicy = 'block' | 'drop' | 'drop_oldest'
+
 export interface BroadcasterOptions {
   /** Events kept for slow subscribers; 1024 unless told. */
   readonly ring?: number | undefined
+  /** Where a subscriber goes on that fell out of the ring: `drop` skips what is kept too. */
+  readonly overflow?: (() => OverflowPolicy) | undefined
   readonly onMissed?: ((missed: number) => void) | undefined
   readonly onSubscribe?: (() => void) | undefined
 }
@@ -96,8 +101,9 @@ class RingBroadcaster<Event> implements Broadcaster<Event> {
   #look(at: number): { value: Event | Missed; next: number } | undefined {
     const oldest = Math.max(0, this.#sent - this.#size)
     if (at < oldest) {
-      this.#options.onMissed?.(oldest - at)
-      return { value: { missed: oldest - at }, next: oldest }
+      const next = this.#options.overflow?.() === 'drop' ? this.#sent : oldest
+      this.#options.onMissed?.(next - at)
+      return { value: { missed: next - at }, next }
     }
     return at < this.#sent ? { value: this.#ring[at % this.#size]!, next: at + 1 } : undefined
   }

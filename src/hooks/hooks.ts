@@ -5,7 +5,7 @@ import type { AnyEvent, EmitRequest, Emitted } from '../log/index.ts'
 import type { Service, ServiceState } from '../runtime/index.ts'
 import { type AuthInput, toAuthRequest } from './auth.ts'
 import { createBroadcastFeed } from './broadcast-feed.ts'
-import type { Broadcaster } from './broadcaster.ts'
+import type { Broadcaster, OverflowPolicy } from './broadcaster.ts'
 import { ClusterHook } from './cluster-hook.ts'
 import { type HookOptions, type HookStatus, isEnabled, toHook } from './hook.ts'
 import type { HookRelay } from './hook-relay.ts'
@@ -39,6 +39,8 @@ export interface HooksParts extends RelaysParts {
   readonly append: (request: EmitRequest, tx?: unknown) => Promise<Emitted>
   /** Events the broadcaster keeps for slow subscribers. */
   readonly ring?: number | undefined
+  /** What becomes of a subscriber of the broadcaster that is too slow. */
+  readonly overflow: () => OverflowPolicy
 }
 
 export interface HooksPart {

@@ -17,6 +17,7 @@ export {
   type BroadcastReader,
   createBroadcaster,
   type Missed,
+  type OverflowPolicy,
 } from './broadcaster.ts'
 export { type EventedStorageOptions, eventedStorage, type Repository } from './evented-storage.ts'
 export type { HookContext, HookOptions, HookScope, HookStartContext, HookStatus, StartReason } from './hook.ts'

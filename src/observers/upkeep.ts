@@ -41,12 +41,6 @@ export function createUpkeep(parts: UpkeepParts): Service {
   metrics
     .gauge({ name: 'aftercommit_backlog', help: 'Events that observers have not finished.' })
     .collect(async () => [{ labels: {}, value: Number((await parts.backlog())?.lag ?? 0) }])
-  const overflow = metrics.counter({
-    name: 'aftercommit_overflow_total',
-    help: 'Events that live fan-out dropped because a receiver was too slow. Nothing that is durable is ever dropped.',
-    labels: ['policy'],
-  })
-  for (const policy of ['drop', 'drop_oldest']) overflow.labels({ policy }).inc(0)
   let keepDueMs = 0
   let isAbove = false
 

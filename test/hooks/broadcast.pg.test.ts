@@ -31,7 +31,22 @@ it('one that does not read is told what it missed and holds up nobody', async ()
   await eventually(() => quick.length === 3_000)
   expect((await slow.next()).value).toEqual({ missed: 3_000 - 1_024 })
   expect((await slow.next()).value).toMatchObject({ about: 'resource', type: 'lamp.lit' })
-  expect(await ac.metrics()).toContain(`aftercommit_broadcast_missed_total ${3_000 - 1_024}`)
+  expect(await ac.metrics()).toContain(`aftercommit_overflow_total{policy="drop_oldest"} ${3_000 - 1_024}`)
+  expect(await ac.metrics()).toContain('aftercommit_overflow_total{policy="drop"} 0')
+})
+
+it('keeps as many as it is told to, and with `drop` a slow one goes on with what is new', async () => {
+  const { ac, emitMany } = await openHooks({ broadcaster: { ring: 100 }, runtime: { overflowPolicy: 'drop' } })
+  await ac.start()
+  const slow = ac.broadcaster.subscribe()
+  const quick = listen(ac.broadcaster.subscribe())
+  await emitMany(300)
+  await eventually(() => quick.length === 300)
+  expect((await slow.next()).value).toEqual({ missed: 300 })
+  await emitMany(1, { prefix: 'new-' })
+  await eventually(() => quick.length === 301)
+  expect((await slow.next()).value).toEqual(quick.at(-1))
+  expect(await ac.metrics()).toContain('aftercommit_overflow_total{policy="drop"} 300')
 })
 
 function listen(reader: AsyncIterable<SystemEvent | Missed>): (SystemEvent | Missed)[] {
