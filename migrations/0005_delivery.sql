@@ -207,8 +207,16 @@ $aftercommit$;
 -- Lanes that may have something due, found by probes and never by a scan of their rows: those of the rotating segments,
 -- which hold little else; those of the oldest rows that were put off and are due; and some of segment 0 from anywhere, so
 -- that lanes which are held back cannot hide the others for ever.
+--
+-- This and the functions below keep one plan each, which goes along the index by lane step by step: rows come and go too
+-- fast for statistics to be right, a plan for every call would take longer than the look itself, and one that sorts or
+-- joins whole tables would look at everything that is scheduled.
 create function :schema.due_lanes(p_most integer) returns setof integer
-language sql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $aftercommit$
+language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off
+set enable_incremental_sort = off set enable_hashjoin = off set enable_mergejoin = off set plan_cache_mode = force_generic_plan
+as $aftercommit$
+begin
+  return query
   with recursive begin_at as materialized (
     -- From a little before the first to a little after the last, so that those at the ends are met as often as others.
     select floor(random() * (coalesce((select max(lane) from :schema.delivery_lanes), 0) + 100))::integer - 50 as lane),
@@ -252,14 +260,21 @@ language sql volatile set search_path = pg_catalog, pg_temp set enable_seqscan =
                    where d.segment = 0 and d.run_at <= (select clock_timestamp()) and d.token is null
                    order by d.run_at limit 300) oldest) found
    where found.lane is not null
-   limit p_most
+   limit p_most;
+end
 $aftercommit$;
 
 -- What may be done next in a lane with an order: the first of each key, unless a dead letter stands before it, and whatever
 -- has no order. One look along the index, so that a key with much behind it costs little more than one with nothing.
 create function :schema.first_in_turn(p_lane integer, p_kind text, p_now timestamptz, p_most integer)
 returns table (segment smallint, id bigint)
-language sql stable set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $aftercommit$
+language plpgsql stable
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off
+set enable_incremental_sort = off set enable_hashjoin = off set enable_mergejoin = off set plan_cache_mode = force_generic_plan
+as $aftercommit$
+#variable_conflict use_column
+begin
+  return query
   select c.segment, c.id
     from (select h.segment, h.id, h.run_at
             from (select distinct on (e.key) e.segment, e.id, e.key, e.owner, e.token, e.run_at
@@ -279,7 +294,8 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_seqscan = o
             order by d.run_at, d.id
             limit p_most)) c
    order by c.run_at, c.id
-   limit p_most
+   limit p_most;
+end
 $aftercommit$;
 
 -- How much of what is wanted a destination can take now. What is granted is taken from its bucket and counted as running
@@ -343,8 +359,9 @@ create function :schema.claim_deliveries(
   p_places integer default 10000, p_hanging jsonb default '[]')
 returns table (segment smallint, id bigint, lane integer, owner text, key text, payload text, attempts integer,
                created_ms double precision, token bigint, suspect boolean, letter bigint)
--- Rows come and go too fast for statistics to be right: every look is by index.
-language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $aftercommit$
+language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off
+set enable_incremental_sort = off set enable_hashjoin = off set enable_mergejoin = off set plan_cache_mode = force_generic_plan
+as $aftercommit$
 #variable_conflict use_column
 declare
   -- A variable, since a condition on clock_timestamp() itself cannot use an index.
@@ -424,6 +441,7 @@ begin
                  else (select count(*)::integer
                          from (select from :schema.deliveries d
                                 where d.lane = t.lane and d.run_at <= v_now and d.token is null
+                                order by d.run_at, d.id
                                 limit t.share) due)
                end,
                p_most - coalesce((p_running ->> t.destination)::integer, 0) - (t.nth - 1) * t.share, p_places) as granted
@@ -473,23 +491,33 @@ $aftercommit$;
 -- In how many milliseconds something of the registered names is due; null when nothing waits. What is due already and was
 -- not claimed waits for a limit, an earlier one of its key or a dead worker: soon is early enough.
 create function :schema.next_delivery_ms(p_names jsonb) returns double precision
-language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $aftercommit$
+language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off
+set enable_incremental_sort = off set enable_hashjoin = off set enable_mergejoin = off set plan_cache_mode = force_generic_plan
+as $aftercommit$
 declare
   v_now timestamptz := clock_timestamp();
   v_next timestamptz;
+  v_lanes integer[] := array(select :schema.due_lanes(500));
 begin
-  select min(f.run_at) into v_next
-    from :schema.due_lanes(500) b
+  -- There may be more lanes than were looked at.
+  if cardinality(v_lanes) = 500 then return 0; end if;
+  -- What rests or is only probed may be well again before its time, which nobody is told of: looked for every second.
+  select min(greatest(f.run_at, case when t.open_until > v_now or t.resting_until > v_now
+                                     then least(greatest(t.open_until, t.resting_until), v_now + interval '1 second') end))
+    into v_next
+    from unnest(v_lanes) b
     join :schema.delivery_lanes l on l.lane = b
     join jsonb_to_recordset(p_names) as n(kind text, name text) on n.kind = l.kind and n.name = l.name
     left join :schema.delivery_pauses p on p.kind = l.kind and p.name = l.name
+    left join :schema.destinations t on t.destination = l.destination
    cross join lateral (
      select d.run_at from :schema.deliveries d where d.lane = l.lane and d.token is null order by d.run_at, d.id limit 1) f
-   where p.kind is null;
+   where p.kind is null and not coalesce(t.paused, false);
   -- Whoever's it is: at worst one look for nothing.
   v_next := least(v_next, (
     select d.run_at from :schema.deliveries d where d.segment = 0 and d.run_at > v_now and d.token is null order by d.run_at limit 1));
-  return greatest(extract(epoch from v_next - v_now) * 1000, 0);
+  -- Of nothing and zero, greatest() would make zero.
+  return case when v_next is not null then greatest(extract(epoch from v_next - v_now) * 1000, 0) end;
 end
 $aftercommit$;
 

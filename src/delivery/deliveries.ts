@@ -2,13 +2,14 @@
 import { stringifyJson } from '../events/index.ts'
 import { type Database, isTransaction, type Queryable } from '../postgres/index.ts'
 import { type Clock, createGroup, type Health, type Logger, type Registry, type Service } from '../runtime/index.ts'
+import { mostPerDestination } from './claimer.ts'
 import type { NewDelivery, Work } from './delivery.ts'
 import { createLanes } from './lanes.ts'
 import { Lease } from './lease.ts'
 import { createReactions, type Reactions } from './reactions.ts'
 import { type AddedRow, addDeliveries, type ClaimedRow, placeMarkedLetters } from './statements.ts'
 import { createTrouble } from './trouble.ts'
-import { mostPerDestination, type Reservation, Worker } from './worker.ts'
+import { type Reservation, Worker } from './worker.ts'
 
 export interface DeliveryOptions {
   readonly database: Database
@@ -162,7 +163,7 @@ export function createDelivering(options: DeliveryOptions): Delivering {
         mostPerDestination: mostPerDestination(options.concurrency),
         isAble: () => worker.isAble,
         hold: (run) => worker.hold(run),
-        onSpilled: () => worker.wake(),
+        onSpilled: (destination, delayMs) => worker.added(destination, delayMs),
         onDoubt: (token) => worker.doubt(token),
       }),
     claiming: {

@@ -84,7 +84,7 @@ export function createKeeping(parts: ReactionParts, held: HeldKeys): Keeping {
   return {
     async add(reaction, words, signal) {
       await persistently(reaction, signal, () => write(reaction, words))
-      parts.onSpilled()
+      parts.onSpilled(reaction.destination, words.delayMs)
     },
     claim: (reaction, call, signal) => persistently(reaction, signal, () => claimOnce(reaction, call)),
   }

@@ -17,7 +17,8 @@ export interface Pace {
 const MOST_HELD = 500
 /** So long is waited for a batch to be worth it while there is a place to run more. */
 const PATIENCE_MS = 25
-const LONGEST_REST_MS = 30_000
+/** Something is looked for at least this often. */
+export const LONGEST_REST_MS = 30_000
 const FIRST_LOOK_MS = 25
 const LAST_LOOK_MS = 1_000
 

@@ -53,10 +53,15 @@ export class Places {
     return stuck
   }
 
-  /** How many for each destination. */
+  /** The destination has as many as one may have. */
+  isCrowded(destination: string, most: number): boolean {
+    return destination !== '' && (this.countByDestination()[destination] ?? 0) >= most
+  }
+
+  /** How many for each destination, whoever began them. */
   countByDestination(): Record<string, number> {
     const counts: Record<string, number> = Object.create(null)
-    for (const { delivery } of [...this.running, ...this.waiting]) {
+    for (const { delivery } of this.all) {
       if (delivery.destination !== '') counts[delivery.destination] = (counts[delivery.destination] ?? 0) + 1
     }
     return counts

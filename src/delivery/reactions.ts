@@ -61,8 +61,8 @@ export interface ReactionParts {
   readonly isAble: () => boolean
   /** The row of this call may be cancelled from now on, until what it returns is called. */
   readonly hold: (run: Run) => () => void
-  /** A row was made that may be due. */
-  readonly onSpilled: () => void
+  /** A row was made that is due after this delay. */
+  readonly onSpilled: (destination: string, delayMs: number) => void
   /** A row may have been made with this token, and nobody works on it. */
   readonly onDoubt: (token: bigint) => void
 }

@@ -1,6 +1,6 @@
 /** Adding, claiming and settling work. Whatever settles names the token of its claim. */
 import { stringifyJson } from '../events/index.ts'
-import type { Database, Queryable } from '../postgres/index.ts'
+import type { Queryable } from '../postgres/index.ts'
 
 /** A claim as the database knows it: which row, and by which token it is ours. */
 export interface Claim {
@@ -87,12 +87,26 @@ export interface ClaimRequest {
   readonly hanging: string
 }
 
-export async function claimDeliveries(db: Queryable, request: ClaimRequest): Promise<ClaimedRow[]> {
+export interface Claimed {
+  readonly rows: ClaimedRow[]
+  /**
+   * Of a claim that got less than it asked for: in how many milliseconds something is due; 0 for something that waits for a
+   * limit, an earlier one of its key or the next turn of its lane; undefined when nothing waits.
+   */
+  readonly nextMs: number | undefined
+}
+
+export async function claimDeliveries(db: Queryable, request: ClaimRequest): Promise<Claimed> {
   const { rows } = await db.query<Record<string, string | number | boolean | null>>(
-    `select segment, id::text as id, lane, owner, key, payload, attempts, created_ms, token::text as token,
-            suspect, letter::text as letter
-       from ${db.schema}.claim_deliveries($1::text, ($7::text)::bigint, ($2::text)::jsonb, ($3::text)::integer, $4::boolean,
-              ($5::text)::jsonb, ($6::text)::integer, ($8::text)::integer, ($9::text)::jsonb)`,
+    `with claimed as materialized (
+       select * from ${db.schema}.claim_deliveries($1::text, ($7::text)::bigint, ($2::text)::jsonb, ($3::text)::integer,
+         $4::boolean, ($5::text)::jsonb, ($6::text)::integer, ($8::text)::integer, ($9::text)::jsonb))
+     select segment, id::text as id, lane, owner, key, payload, attempts, created_ms, token::text as token, suspect,
+            letter::text as letter, null::double precision as next_ms
+       from claimed
+     union all
+     select null, null, null, null, null, null, null, null, null, null, null, ${db.schema}.next_delivery_ms(($2::text)::jsonb)
+      where (select count(*) from claimed) < ($3::text)::integer`,
     [
       request.worker,
       request.names,
@@ -105,7 +119,9 @@ export async function claimDeliveries(db: Queryable, request: ClaimRequest): Pro
       request.hanging,
     ],
   )
-  return rows.map(toClaimedRow)
+  const last = rows.at(-1)
+  if (last?.id !== null) return { rows: rows.map(toClaimedRow), nextMs: 0 }
+  return { rows: rows.slice(0, -1).map(toClaimedRow), nextMs: last.next_ms === null ? undefined : Number(last.next_ms) }
 }
 
 function toClaimedRow(row: Record<string, string | number | boolean | null>): ClaimedRow {
@@ -132,15 +148,6 @@ export async function releaseClaims(db: Queryable, tokens: readonly bigint[]): P
       where token = any (($1::text)::bigint[])`,
     [`{${tokens.join(',')}}`],
   )
-}
-
-/** In how many milliseconds something is due; undefined when nothing waits. */
-export async function nextDueMs(db: Queryable, names: string): Promise<number | undefined> {
-  const { rows } = await db.query<{ ms: number | null }>(
-    `select ${db.schema}.next_delivery_ms(($1::text)::jsonb) as ms`,
-    [names],
-  )
-  return rows[0]!.ms === null ? undefined : Number(rows[0]!.ms)
 }
 
 /** Whether something is due that only waits for a limit or a rest of its destination. */
@@ -324,14 +331,4 @@ export async function placeMarkedLetters(db: Queryable, limit: number): Promise<
       where l.id = made.letter`,
   )
   return rowCount
-}
-
-/**
- * Truncates segments that have run empty and moves on to the next once the current one has seen so many rows. Whatever the
- * sessions of this database begin with, this needs a new snapshot for every statement.
- */
-export async function rotateSegments(db: Pick<Database, 'transaction'>, least: number): Promise<void> {
-  await db.transaction((tx) => tx.query(`select ${tx.schema}.rotate_deliveries(($1::text)::bigint)`, [String(least)]), {
-    isolation: 'read committed',
-  })
 }

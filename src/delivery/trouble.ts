@@ -7,6 +7,7 @@ import type { Logger } from '../runtime/index.ts'
 import { letRest, noteFailure, noteSuccess } from './destination-statements.ts'
 import { isDestinationFault, tellingOf } from './failure.ts'
 import { pauseName } from './pause-statements.ts'
+import type { WorkerNews } from './worker-statements.ts'
 
 export interface Attempted {
   readonly kind: string
@@ -17,8 +18,10 @@ export interface Attempted {
 export interface Trouble {
   /** Only claims keep its limits, or it is better left alone now: what goes there becomes a row. */
   isGuarded(destination: string): boolean
+  /** Nothing goes there for a while: its circuit is open, it asked to be left alone, or it is paused. */
+  isResting(destination: string): boolean
   /** What the database says of all destinations. */
-  learn(news: { troubled: readonly string[]; guarded: readonly string[] }): void
+  learn(news: Pick<WorkerNews, 'troubled' | 'limited' | 'resting'>): void
   /** It failed; whose fault that was decides what follows for others that go there. */
   blame(attempted: Attempted, error: unknown): Promise<void>
   /** It answered. */
@@ -39,7 +42,8 @@ export function createTrouble({
   onTrouble: (destination: string) => void
 }): Trouble {
   const troubled = new Set<string>()
-  let guarded = new Set<string>()
+  let limited = new Set<string>()
+  let resting = new Set<string>()
 
   function forgive(destination: string): void {
     if (destination === '' || !troubled.delete(destination)) return
@@ -64,7 +68,7 @@ export function createTrouble({
     if (retryAfterMs !== undefined) await letRest(database.control, destination, retryAfterMs)
     const opened = await noteFailure(database.control, destination)
     if (opened || retryAfterMs !== undefined) {
-      guarded.add(destination)
+      resting.add(destination)
       onTrouble(destination)
     }
     if (opened)
@@ -72,10 +76,12 @@ export function createTrouble({
   }
 
   return {
-    isGuarded: (destination) => destination !== '' && guarded.has(destination),
+    isGuarded: (destination) => destination !== '' && (limited.has(destination) || resting.has(destination)),
+    isResting: (destination) => resting.has(destination),
     learn(news) {
       for (const destination of news.troubled) troubled.add(destination)
-      guarded = new Set(news.guarded)
+      limited = new Set(news.limited)
+      resting = new Set(news.resting)
     },
     forgive,
     async blame(attempted, error) {

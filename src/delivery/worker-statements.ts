@@ -62,8 +62,10 @@ export interface WorkerNews {
   readonly expired: boolean
   /** Destinations that have failed lately: a success there must be written down. */
   readonly troubled: readonly string[]
-  /** Destinations that are limited, paused, resting or behind an open circuit. */
-  readonly guarded: readonly string[]
+  /** Destinations that have limits, which only claims keep. */
+  readonly limited: readonly string[]
+  /** Destinations that get nothing now: paused, left alone as they asked, or behind an open circuit. */
+  readonly resting: readonly string[]
 }
 
 export interface Renewal {
@@ -84,7 +86,8 @@ export async function renewWorker(db: Queryable, { worker, lockPrefix, names, lo
     marked: boolean
     expired: boolean
     troubled: string[] | null
-    guarded: string[] | null
+    limited: string[] | null
+    resting: string[] | null
   }>(
     `with renewed as (
        update ${db.schema}.delivery_workers
@@ -110,8 +113,9 @@ export async function renewWorker(db: Queryable, { worker, lockPrefix, names, lo
             exists (select from ${db.schema}.delivery_workers where lease_until <= clock_timestamp()) as expired,
             (select json_agg(destination) from ${db.schema}.destinations where failures > 0 or opened_at is not null) as troubled,
             (select json_agg(destination) from ${db.schema}.destinations
-              where concurrency is not null or rate is not null or opened_at is not null or paused
-                 or resting_until > clock_timestamp()) as guarded`,
+              where concurrency is not null or rate is not null) as limited,
+            (select json_agg(destination) from ${db.schema}.destinations
+              where opened_at is not null or paused or resting_until > clock_timestamp()) as resting`,
     [worker, lockPrefix, names, locks],
   )
   const row = rows[0]!
@@ -123,7 +127,8 @@ export async function renewWorker(db: Queryable, { worker, lockPrefix, names, lo
     marked: row.marked,
     expired: row.expired,
     troubled: row.troubled ?? [],
-    guarded: row.guarded ?? [],
+    limited: row.limited ?? [],
+    resting: row.resting ?? [],
   }
 }
 

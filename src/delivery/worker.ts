@@ -26,26 +26,16 @@ import {
   withTimeout,
 } from '../runtime/index.ts'
 import { createAttemptCount } from './attempt-count.ts'
+import { Claimer, HELD_BACK_MS, mostPerDestination } from './claimer.ts'
 import type { Work } from './delivery.ts'
-import { createDoubts, type Doubts } from './doubts.ts'
 import type { Lanes } from './lanes.ts'
 import type { Lease } from './lease.ts'
 import { bury, fail, type OutcomeParts, succeed } from './outcomes.ts'
-import { createPace } from './pace.ts'
 import { Places } from './places.ts'
+import { createRotation } from './rotation.ts'
 import { Run, withinTime } from './run.ts'
 import { Settler } from './settler.ts'
-import {
-  type Claim,
-  type ClaimedRow,
-  claimDeliveries,
-  hasDue,
-  nextDueMs,
-  releaseDeliveries,
-  retryDeliveries,
-  rotateSegments,
-  selectHeld,
-} from './statements.ts'
+import { type Claim, type ClaimedRow, hasDue, releaseDeliveries, retryDeliveries, selectHeld } from './statements.ts'
 import { newToken } from './token.ts'
 import type { Trouble } from './trouble.ts'
 
@@ -73,44 +63,35 @@ export interface Reservation {
   readonly token: bigint
 }
 
-const ROTATE_MS = 1_000
-/** A segment that has seen so many rows is left to run empty. */
-const SEGMENT_ROWS = 1_000
-
 export class Worker implements Service {
   readonly name = 'deliveries'
   readonly #options: WorkerOptions
   readonly #loop: Loop
   readonly #settler: Settler
   readonly #outcomes: OutcomeParts
-  readonly #pace
-  readonly #doubts: Doubts
+  readonly #claimer: Claimer
+  readonly #rotation
   readonly #works = new Map<string, Work>()
   readonly #places: Places
-  #names = '[]'
   #stopping = false
-  #dueRotation = 0
-  #settledSinceRotation = false
-  #quiet = false
   /** Rows that came without a claim. Nothing waits behind them, so their end is no reason to look for more. */
   readonly #begun = new WeakSet<Claim>()
-  #claimedAt = Number.NEGATIVE_INFINITY
 
   constructor(options: WorkerOptions) {
     this.#options = options
     const { database, clock, logger, metrics } = options
-    this.#pace = createPace(options.concurrency)
     this.#places = new Places(options.concurrency)
-    this.#doubts = createDoubts(database.control, clock)
+    this.#claimer = new Claimer({ ...options, places: this.#places, wake: () => this.#loop.wake() })
+    this.#rotation = createRotation(database.control, clock)
     this.#settler = new Settler({
       db: database.control,
       clock,
       logger,
       onLost: (claims) => this.#forget(claims),
       onSettled: (done, failed) => {
-        this.#settledSinceRotation = true
-        const isOver = failed.length === 0 && done.every((claim) => this.#begun.has(claim))
-        if (!this.#quiet || !isOver) this.#loop.wake()
+        this.#rotation.settled()
+        this.#claimer.settled(done.some((claim) => !this.#begun.has(claim)))
+        if (failed.length > 0) this.#claimer.lookWithin(Math.min(...failed.map(({ delayMs }) => delayMs)))
       },
     })
     this.#outcomes = {
@@ -137,7 +118,7 @@ export class Worker implements Service {
 
   /** Nothing is due and nothing is under way, as far as this process could see at its last look. */
   get quiet(): boolean {
-    return this.#quiet && this.#isAtRest && this.#settler.unsettled === 0
+    return this.#claimer.isQuiet && this.#isAtRest && this.#settler.unsettled === 0
   }
 
   get #isAtRest(): boolean {
@@ -146,7 +127,7 @@ export class Worker implements Service {
 
   /** Something that is due waits for a limit or a rest of its destination: it will be done, and is not done yet. */
   isBehind(): Promise<boolean> {
-    return hasDue(this.#options.database.control, this.#names)
+    return hasDue(this.#options.database.control, this.#claimer.names)
   }
 
   /** Something is registered here. */
@@ -166,8 +147,16 @@ export class Worker implements Service {
 
   /** There may be something to do. */
   wake(): void {
-    this.#quiet = false
-    this.#loop.wake()
+    this.#claimer.look()
+  }
+
+  /** A row was made here. What could not be had now is not looked for now. */
+  added(destination: string, delayMs: number): void {
+    const { trouble, concurrency } = this.#options
+    if (delayMs > 0) this.#claimer.lookWithin(delayMs)
+    else if (trouble.isResting(destination)) this.#claimer.lookWithin(HELD_BACK_MS)
+    else if (this.#places.isCrowded(destination, mostPerDestination(concurrency))) this.#claimer.block()
+    else this.#claimer.look()
   }
 
   /** For attempts that began without a row. */
@@ -206,8 +195,7 @@ export class Worker implements Service {
 
   /** A claim of ours that nobody works on, if there is one. */
   doubt(token: bigint): void {
-    this.#doubts.add(token)
-    this.#loop.wake()
+    this.#claimer.doubt(token)
   }
 
   /** The lease is gone, and with it every claim. */
@@ -261,6 +249,7 @@ export class Worker implements Service {
     this.#stopping = true
     const { clock, drainMs } = this.#options
     await this.#loop.stop()
+    this.#claimer.close()
     await this.#release(this.#places.take(() => true))
     const drained = async () => {
       while (!this.#isAtRest) await clock.sleep(5)
@@ -300,61 +289,21 @@ export class Worker implements Service {
     for (;;) {
       context.signal.throwIfAborted()
       const worker = lease.worker
-      if (worker === undefined || this.#works.size === 0) {
-        this.#quiet = this.#works.size === 0
+      if (worker === undefined || !this.isAble) {
+        this.#claimer.idle(this.isAble)
         await context.wait(1_000)
         continue
       }
-      await this.#doubts.settle()
-      const held = this.#places.claimed + this.#settler.unsettled
-      const now = this.#options.clock.monotonic()
-      const room = this.#pace.room(held, this.#places.countStuck(now), now - this.#claimedAt)
-      const found = room > 0 ? await this.#claim(worker, room) : undefined
+      const { rows, restMs } = await this.#claimer.claim(worker, this.#settler.unsettled)
+      for (const row of rows) {
+        const accepted = this.#accept(row)
+        if (accepted) await accepted
+      }
       this.#startWaiting()
-      await this.#rotate()
-      if (found === undefined) await context.wait(this.#pace.patienceMs(held))
-      else if (found === 0) await context.wait(await this.#restMs())
+      await this.#rotation.turn()
+      if (restMs > 0) await context.wait(restMs)
       context.beat()
     }
-  }
-
-  /** How many were claimed. */
-  async #claim(worker: string, limit: number): Promise<number> {
-    const token = newToken()
-    const rows = await this.#ask(worker, token, limit).catch((error) => {
-      this.#doubts.add(token)
-      throw error
-    })
-    if (this.#options.lease.worker !== worker) {
-      // Lost meanwhile: somebody else may look for it already.
-      this.#doubts.add(token)
-      return 0
-    }
-    for (const row of rows) {
-      const accepted = this.#accept(row)
-      if (accepted) await accepted
-    }
-    this.#quiet = rows.length === 0
-    return rows.length
-  }
-
-  /** Claims, and knows the lanes of what it got: from here on nothing needs the database to begin it. */
-  async #ask(worker: string, token: bigint, limit: number): Promise<ClaimedRow[]> {
-    const { database, lanes, concurrency, clock } = this.#options
-    this.#claimedAt = clock.monotonic()
-    const claimed = await claimDeliveries(database.control, {
-      worker,
-      token,
-      names: this.#names,
-      limit,
-      suspects: !this.#places.hasSuspect,
-      running: JSON.stringify(this.#places.countByDestination()),
-      most: mostPerDestination(concurrency),
-      places: this.#places.free,
-      hanging: JSON.stringify(this.#places.hanging(this.#claimedAt)),
-    })
-    for (const { lane } of claimed) if (!lanes.known(lane)) await lanes.get(lane)
-    return claimed
   }
 
   /** Undefined when it can be started; else resolves when it was dealt with otherwise. */
@@ -404,7 +353,7 @@ export class Worker implements Service {
       return
     }
     if (!isThenable(result)) {
-      this.#pace.ended()
+      this.#claimer.ended()
       succeed(this.#outcomes, run)
       return
     }
@@ -427,29 +376,15 @@ export class Worker implements Service {
       )
     })
     this.#places.running.delete(run)
-    this.#pace.ended()
+    this.#claimer.ended()
     if (this.#places.waiting.length > 0) this.#startWaiting()
-    else if (!this.#quiet || !this.#begun.has(run.row)) this.#loop.wake()
-  }
-
-  /** When to look again. Armed, the bell rings for new work; else it is looked for, less and less often. */
-  async #restMs(): Promise<number> {
-    const { database, willHear } = this.#options
-    const dueMs = await nextDueMs(database.control, this.#names)
-    return this.#pace.restMs(dueMs, willHear())
-  }
-
-  async #rotate(): Promise<void> {
-    const { clock, database } = this.#options
-    if (!this.#settledSinceRotation || clock.monotonic() < this.#dueRotation) return
-    this.#dueRotation = clock.monotonic() + ROTATE_MS
-    this.#settledSinceRotation = false
-    await rotateSegments(database.control, SEGMENT_ROWS)
+    else this.#claimer.settled(!this.#begun.has(run.row))
   }
 
   #renamed(): void {
-    this.#names = JSON.stringify([...this.#works.values()].map(({ kind, name }) => ({ kind, name })))
-    this.#options.lease.rename(this.#names)
+    const names = JSON.stringify([...this.#works.values()].map(({ kind, name }) => ({ kind, name })))
+    this.#claimer.names = names
+    this.#options.lease.rename(names)
     this.wake()
   }
 
@@ -459,11 +394,6 @@ export class Worker implements Service {
       'claim lost: somebody else has these deliveries or they were cancelled, so nothing was written',
     )
   }
-}
-
-/** One that hangs must leave room for the others. */
-export function mostPerDestination(concurrency: number): number {
-  return Math.max(1, Math.floor(concurrency / 2))
 }
 
 function processEnded({ delivery }: Run): AftercommitError {

@@ -269,6 +269,26 @@ test('100,000 deliveries that are due tomorrow change nothing about what a claim
   expect(await pagesOfClaim(sql)).toBeLessThan(before + 100)
 })
 
+test('a look that finds nothing says when to look next', async () => {
+  const { worker, sql } = await openDelivering()
+  const one = await worker()
+  const next = async () => (await sql.query('select aftercommit.next_delivery_ms($1) as ms', [NAMES])).rows[0].ms
+  expect(await next()).toBeNull()
+  await one.add(one.database, mails(1, { delayMs: 60_000 }))
+  expect(await next()).toBeGreaterThan(50_000)
+  await one.add(one.database, mails(1, { destination: 'paused' }))
+  expect(await next()).toBe(0)
+  // What somebody must resume is not looked for; what a circuit holds back is, now and then.
+  await sql.query(`insert into aftercommit.destinations (destination, paused) values ('paused', true)`)
+  expect(await next()).toBeGreaterThan(50_000)
+  await sql.query(
+    `insert into aftercommit.destinations (destination, opened_at, open_until) values ('open', now(), now() + interval '1 hour')`,
+  )
+  await one.add(one.database, mails(1, { destination: 'open' }))
+  expect(await next()).toBeGreaterThan(500)
+  expect(await next()).toBeLessThanOrEqual(1_000)
+})
+
 test('an old snapshot does not make claims look at more and more: segments are emptied all the same', async () => {
   const { worker, sql, url } = await openDelivering()
   const one = await worker()

@@ -1,0 +1,161 @@
+/**
+ * Asks the database for due work: when, how much, and for what. What a look can find, failures first:
+ *
+ *   no answer            whether something was claimed is not known: the token is doubted, and what it may have is given back
+ *   the lease was lost   somebody else may look for it already: given back too
+ *   no room              nothing is asked; when room comes, or after a while
+ *   nothing that may be  something is due, and waits for a limit or an earlier one of its key: whatever ends is a reason to
+ *   done now             look again
+ *   nothing due          rests until the next one is, or until it is told of one
+ */
+import type { Database } from '../postgres/index.ts'
+import type { Clock } from '../runtime/index.ts'
+import { createDoubts, type Doubts } from './doubts.ts'
+import type { Lanes } from './lanes.ts'
+import type { Lease } from './lease.ts'
+import { createPace, LONGEST_REST_MS, type Pace } from './pace.ts'
+import type { Places } from './places.ts'
+import { type ClaimedRow, claimDeliveries } from './statements.ts'
+import { newToken } from './token.ts'
+
+export interface ClaimerOptions {
+  readonly database: Database
+  readonly clock: Clock
+  readonly lanes: Lanes
+  readonly lease: Lease
+  readonly places: Places
+  readonly concurrency: number
+  /** Whether the bell will ring for new work; if not, it is looked for. */
+  readonly willHear: () => boolean
+  /** Ends the rest of whoever looks. */
+  readonly wake: () => void
+}
+
+export interface Look {
+  readonly rows: readonly ClaimedRow[]
+  /** How long to rest; 0: there may be more. */
+  readonly restMs: number
+}
+
+export class Claimer {
+  readonly #options: ClaimerOptions
+  readonly #pace: Pace
+  readonly #doubts: Doubts
+  /** JSON: what this process can do. */
+  names = '[]'
+  #quiet = false
+  /** Something is due that could not be had at the last look. */
+  #blocked = false
+  #claimedAt = Number.NEGATIVE_INFINITY
+  /** When somebody asked to look next, and how to take that back. */
+  #lookAt = Number.POSITIVE_INFINITY
+  #cancelLook = () => {}
+
+  constructor(options: ClaimerOptions) {
+    this.#options = options
+    this.#pace = createPace(options.concurrency)
+    this.#doubts = createDoubts(options.database.control, options.clock)
+  }
+
+  /** The last look found nothing, and nobody has said since that there is something. */
+  get isQuiet(): boolean {
+    return this.#quiet
+  }
+
+  /** There may be something to do. */
+  look(): void {
+    this.#quiet = false
+    this.#options.wake()
+  }
+
+  /** Something is due by then that the last look could not know of. */
+  lookWithin(ms: number): void {
+    const { clock, wake } = this.#options
+    const at = clock.monotonic() + ms
+    if (at >= this.#lookAt || ms >= LONGEST_REST_MS) return
+    this.#cancelLook()
+    this.#lookAt = at
+    this.#cancelLook = clock.setTimer(ms, wake)
+  }
+
+  /** Something is due that the last look could not know of, and waits for the end of something here. */
+  block(): void {
+    this.#blocked = true
+    this.lookWithin(HELD_BACK_MS)
+  }
+
+  close(): void {
+    this.#cancelLook()
+  }
+
+  /** One has ended: how quickly that goes says how many to claim. */
+  ended(): void {
+    this.#pace.ended()
+  }
+
+  /** There is room again. `followed`: something may have waited for just this to end. */
+  settled(followed: boolean): void {
+    if (!this.#quiet || (followed && this.#blocked)) this.#options.wake()
+  }
+
+  /** A claim of ours that nobody works on, if there is one. */
+  doubt(token: bigint): void {
+    this.#doubts.add(token)
+    this.#options.wake()
+  }
+
+  /** Nothing is looked for now: there is no lease, or nothing this process could do. */
+  idle(isAble: boolean): void {
+    this.#quiet = !isAble
+  }
+
+  async claim(worker: string, unsettled: number): Promise<Look> {
+    await this.#doubts.settle()
+    const { clock, places, willHear } = this.#options
+    const held = places.claimed + unsettled
+    const now = clock.monotonic()
+    const room = this.#pace.room(held, places.countStuck(now), now - this.#claimedAt)
+    if (room <= 0) return { rows: [], restMs: this.#pace.patienceMs(held) }
+    this.#lookAt = Number.POSITIVE_INFINITY
+    const { rows, nextMs } = await this.#ask(worker, room)
+    this.#blocked = nextMs !== undefined && nextMs <= 0
+    const mayBeMore = rows.length > 0 && this.#blocked
+    this.#quiet = !mayBeMore
+    return { rows, restMs: mayBeMore ? 0 : this.#pace.restMs(nextMs, willHear()) }
+  }
+
+  /** Claims, and knows the lanes of what it got: from here on nothing needs the database to begin it. */
+  async #ask(worker: string, limit: number): Promise<{ rows: ClaimedRow[]; nextMs: number | undefined }> {
+    const { database, lanes, lease, concurrency, places, clock } = this.#options
+    const token = newToken()
+    this.#claimedAt = clock.monotonic()
+    try {
+      const claimed = await claimDeliveries(database.control, {
+        worker,
+        token,
+        names: this.names,
+        limit,
+        suspects: !places.hasSuspect,
+        running: JSON.stringify(places.countByDestination()),
+        most: mostPerDestination(concurrency),
+        places: places.free,
+        hanging: JSON.stringify(places.hanging(this.#claimedAt)),
+      })
+      for (const { lane } of claimed.rows) if (!lanes.known(lane)) await lanes.get(lane)
+      if (lease.worker === worker) return claimed
+    } catch (error) {
+      this.#doubts.add(token)
+      throw error
+    }
+    this.#doubts.add(token)
+    return { rows: [], nextMs: 0 }
+  }
+}
+
+/** What is held back by others is looked for this often. */
+export const HELD_BACK_MS = 1_000
+
+/** One that hangs must leave room for the others. */
+export function mostPerDestination(concurrency: number): number {
+  return Math.max(1, Math.floor(concurrency / 2))
+}
