@@ -45,18 +45,17 @@ create table :schema.deliveries (
   alone boolean not null default false,
   -- The dead letter it was made from again.
   letter bigint,
-  primary key (segment, id),
-  check (unique_key is null or segment = 0)
+  primary key (segment, id)
 ) partition by list (segment);
 create index deliveries_due on :schema.deliveries (lane, run_at, id);
 create index deliveries_order on :schema.deliveries (lane, key, id) where ordered;
 
 create table :schema.deliveries_0 partition of :schema.deliveries for values in (0)
   with (fillfactor = 70, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.05);
-create table :schema.deliveries_1 partition of :schema.deliveries for values in (1) with (fillfactor = 50);
-create table :schema.deliveries_2 partition of :schema.deliveries for values in (2) with (fillfactor = 50);
-create table :schema.deliveries_3 partition of :schema.deliveries for values in (3) with (fillfactor = 50);
-create table :schema.deliveries_4 partition of :schema.deliveries for values in (4) with (fillfactor = 50);
+create table :schema.deliveries_1 partition of :schema.deliveries (check (unique_key is null)) for values in (1) with (fillfactor = 50);
+create table :schema.deliveries_2 partition of :schema.deliveries (check (unique_key is null)) for values in (2) with (fillfactor = 50);
+create table :schema.deliveries_3 partition of :schema.deliveries (check (unique_key is null)) for values in (3) with (fillfactor = 50);
+create table :schema.deliveries_4 partition of :schema.deliveries (check (unique_key is null)) for values in (4) with (fillfactor = 50);
 -- Which of what was put off is due, and when the next one is.
 create index deliveries_0_time on :schema.deliveries_0 (run_at);
 create unique index deliveries_0_unique on :schema.deliveries_0 (lane, unique_key) where unique_key is not null;

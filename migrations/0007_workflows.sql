@@ -108,10 +108,10 @@ $aftercommit$;
 -- What is stored of an instance, from what the caller knows on, as one JSON array: version, generation, completed, paused,
 -- unique key, milliseconds by the clock, position, outcome of the input, version and [state] of a snapshot, events.
 -- With p_lock it belongs to this transaction until it ends; an instance that does not exist yet has no row to lock, so the
--- lock is on its name. Everything after the lock is read with a new snapshot, the clock too.
+-- lock is on its name. Without p_wait, null where somebody else has it. Everything after the lock is read with a new snapshot, the clock too.
 create function :schema.workflow_load(
   p_type text, p_id text, p_lock boolean, p_known bigint, p_known_position bigint, p_state_version integer,
-  p_input_id text default null, p_up_to bigint default null)
+  p_input_id text default null, p_up_to bigint default null, p_wait boolean default true)
 returns text
 -- Planned once, when there may be nothing yet: every look is by index.
 language plpgsql security definer set search_path = pg_catalog, pg_temp
@@ -127,8 +127,10 @@ declare
   v_base text;
   v_state text;
 begin
-  if p_lock then
+  if p_lock and p_wait then
     perform pg_advisory_xact_lock(hashtextextended(p_type || '/' || p_id, hashtextextended(:schema_literal, 0)));
+  elsif p_lock and not pg_try_advisory_xact_lock(hashtextextended(p_type || '/' || p_id, hashtextextended(:schema_literal, 0))) then
+    return null;
   end if;
   v_clock := floor(extract(epoch from clock_timestamp()) * 1000);
   if p_input_id is not null then
@@ -164,13 +166,47 @@ begin
 end
 $aftercommit$;
 
+-- Several instances at once, as [type, id, known version, known position, state version, input id] each: what workflow_load
+-- says of them, null for those that somebody else has now. A list as JSON text.
+create function :schema.workflow_load_many(p_wanted jsonb) returns text
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $aftercommit$
+declare
+  v_one jsonb;
+  v_all text := '';
+begin
+  -- Counting costs less than a query over the elements.
+  for n in 0 .. jsonb_array_length(p_wanted) - 1 loop
+    v_one := p_wanted -> n;
+    v_all := v_all || ',' || coalesce(:schema.workflow_load(v_one ->> 0, v_one ->> 1, true, (v_one ->> 2)::bigint,
+      (v_one ->> 3)::bigint, (v_one ->> 4)::integer, v_one ->> 5, null, false), 'null');
+  end loop;
+  return '[' || substr(v_all, 2) || ']';
+end
+$aftercommit$;
+
+-- The worker, if it is alive: locked, so that nobody forgets it while claims in its name are not yet to be seen.
+create function :schema.live_worker(p_worker text) returns text
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $aftercommit$
+declare
+  v_worker text;
+begin
+  select worker into v_worker from :schema.delivery_workers
+   where worker = p_worker and lease_until > clock_timestamp() for key share;
+  return v_worker;
+end
+$aftercommit$;
+
 -- Writes everything that follows from one input; the caller holds the lock of workflow_load. Returns the position of the
 -- last event, or 'taken:' and the instance that has the unique key; nothing is written then. Where the transaction must not
 -- go on without it (p has `strict`), that is an error instead.
 -- `done` is the delivery that brought the input, as [segment, id, token]: where its claim was lost, nothing is written.
 -- `work` is effects and timers, as [lane, payload, unique key, due]; only timers have the latter two. With `worker` and
 -- `token` the effects come as claimed already, and `|segment:id,…` of them is returned too.
-create function :schema.workflow_commit(p_type text, p_id text, p_version bigint, p jsonb) returns text
+-- p_segment and p_worker: the segment for new deliveries, and that worker if it is alive; asked for where they are not given.
+create function :schema.workflow_commit(
+  p_type text, p_id text, p_version bigint, p jsonb, p_segment smallint default null, p_worker text default null)
+returns text
 -- Planned once, when there may be nothing yet: every look is by index.
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $aftercommit$
@@ -186,7 +222,10 @@ declare
   v_worker text;
   v_claimed text;
   v_item jsonb;
-  v_segment smallint;
+  v_segment smallint := p_segment;
+  v_id bigint;
+  v_token bigint;
+  v_tried timestamptz;
   v_at timestamptz;
 begin
   if p ? 'done' then
@@ -292,12 +331,14 @@ begin
        where lane = (p ->> 'timer_lane')::integer and unique_key = any (array(select jsonb_array_elements_text(p -> 'gone')))
       returning letter)
     select array_agg(letter) into v_letters from gone where letter is not null;
-    -- A dead letter of a timer that was replaced or cancelled is not to fire it again.
-    update :schema.letters l
-       set status = 'discarded', who = 'workflow ' || p_type, reason = 'the timer was replaced or cancelled', changed_at = v_now
-     where l.kind = 'timer' and l.owner = p_type and l.key = p_id and l.status in ('dead', 'redriving')
-       and (l.status = 'dead' or l.placed is null or l.id = any (v_letters))
-       and l.delivery ->> 'unique_key' = any (array(select jsonb_array_elements_text(p -> 'gone')));
+    -- A dead letter of a timer that was replaced or cancelled is not to fire it again. There is hardly ever one.
+    if exists (select from :schema.letters where kind = 'timer' and owner = p_type and key = p_id) then
+      update :schema.letters l
+         set status = 'discarded', who = 'workflow ' || p_type, reason = 'the timer was replaced or cancelled', changed_at = v_now
+       where l.kind = 'timer' and l.owner = p_type and l.key = p_id and l.status in ('dead', 'redriving')
+         and (l.status = 'dead' or l.placed is null or l.id = any (v_letters))
+         and l.delivery ->> 'unique_key' = any (array(select jsonb_array_elements_text(p -> 'gone')));
+    end if;
   end if;
   if p ? 'completed' then
     delete from :schema.workflow_keys k where k.type = p_type and k.id = p_id and k.unique_key = coalesce(p ->> 'key', p ->> 'held_key');
@@ -305,31 +346,48 @@ begin
   if p ? 'work' then
     -- Without an event nothing else makes arming readers wait for this transaction.
     if v_count = 0 then perform pg_sequence_last_value(:positions_literal::regclass); end if;
+    if v_segment is null then select segment into v_segment from :schema.delivery_state; end if;
     if p ? 'worker' then
-      -- Locked, so that nobody forgets the worker while its claims are not yet to be seen. One that is gone claims nothing.
-      select worker into v_worker from :schema.delivery_workers
-       where worker = p ->> 'worker' and lease_until > v_now for key share;
+      v_worker := coalesce(p_worker, :schema.live_worker(p ->> 'worker'));
+      if v_worker is not null then
+        v_tried := v_now;
+        v_token := (p ->> 'token')::bigint;
+      end if;
     end if;
     v_at := to_timestamp((p ->> 'at')::double precision / 1000);
-    select segment into v_segment from :schema.delivery_state;
-    -- One by one: a statement over all of them takes longer for the few there are.
-    for v_item in select value from jsonb_array_elements(p -> 'work') loop
+    -- One by one: a statement over all of them takes longer for the few there are. And straight into the segments: finding
+    -- the way through the parent takes as long as the insert, and its bell has been rung by the events.
+    for n in 0 .. jsonb_array_length(p -> 'work') - 1 loop
+      v_item := p -> 'work' -> n;
+      v_id := nextval(:delivery_ids_literal::regclass);
       if v_item ->> 2 is not null then
-        insert into :schema.deliveries (segment, id, lane, owner, key, unique_key, payload, created_at, run_at)
-        values (0, nextval(:delivery_ids_literal::regclass), (v_item ->> 0)::integer, p_type, p_id, v_item ->> 2, v_item -> 1,
-                v_at, (v_item ->> 3)::timestamptz)
+        insert into :schema.deliveries_0 (segment, id, lane, owner, key, unique_key, payload, created_at, run_at)
+        values (0, v_id, (v_item ->> 0)::integer, p_type, p_id, v_item ->> 2, v_item -> 1, v_at, (v_item ->> 3)::timestamptz)
         on conflict do nothing;
-      elsif v_worker is null then
-        insert into :schema.deliveries (segment, id, lane, owner, key, ordered, payload, created_at, run_at)
-        values (v_segment, nextval(:delivery_ids_literal::regclass), (v_item ->> 0)::integer, p_type, p_id, p ? 'ordered',
-                v_item -> 1, v_at, v_now);
-      else
-        insert into :schema.deliveries (segment, id, lane, owner, key, payload, created_at, run_at, attempts, first_attempt_at,
-                                        last_attempt_at, token, worker)
-        values (v_segment, nextval(:delivery_ids_literal::regclass), (v_item ->> 0)::integer, p_type, p_id, v_item -> 1, v_at,
-                v_now, 1, v_now, v_now, (p ->> 'token')::bigint, v_worker)
-        returning concat_ws(',', v_claimed, segment || ':' || id) into v_claimed;
+        continue;
       end if;
+      if v_segment = 1 then
+        insert into :schema.deliveries_1 (segment, id, lane, owner, key, ordered, payload, created_at, run_at, attempts,
+                                           first_attempt_at, last_attempt_at, token, worker)
+        values (1, v_id, (v_item ->> 0)::integer, p_type, p_id, p ? 'ordered', v_item -> 1, v_at, v_now, (v_tried is not null)::integer,
+                v_tried, v_tried, v_token, v_worker);
+      elsif v_segment = 2 then
+        insert into :schema.deliveries_2 (segment, id, lane, owner, key, ordered, payload, created_at, run_at, attempts,
+                                           first_attempt_at, last_attempt_at, token, worker)
+        values (2, v_id, (v_item ->> 0)::integer, p_type, p_id, p ? 'ordered', v_item -> 1, v_at, v_now, (v_tried is not null)::integer,
+                v_tried, v_tried, v_token, v_worker);
+      elsif v_segment = 3 then
+        insert into :schema.deliveries_3 (segment, id, lane, owner, key, ordered, payload, created_at, run_at, attempts,
+                                           first_attempt_at, last_attempt_at, token, worker)
+        values (3, v_id, (v_item ->> 0)::integer, p_type, p_id, p ? 'ordered', v_item -> 1, v_at, v_now, (v_tried is not null)::integer,
+                v_tried, v_tried, v_token, v_worker);
+      elsif v_segment = 4 then
+        insert into :schema.deliveries_4 (segment, id, lane, owner, key, ordered, payload, created_at, run_at, attempts,
+                                           first_attempt_at, last_attempt_at, token, worker)
+        values (4, v_id, (v_item ->> 0)::integer, p_type, p_id, p ? 'ordered', v_item -> 1, v_at, v_now, (v_tried is not null)::integer,
+                v_tried, v_tried, v_token, v_worker);
+      end if;
+      if v_worker is not null then v_claimed := concat_ws(',', v_claimed, v_segment || ':' || v_id); end if;
     end loop;
   end if;
 
@@ -344,6 +402,38 @@ begin
             to_timestamp((p -> 'seen' ->> 'decided_at')::double precision / 1000));
   end if;
   return concat_ws('|', coalesce(v_last, 0)::text, v_claimed);
+end
+$aftercommit$;
+
+-- Steps of several instances, as [type, id, version, step] each, and deliveries that ended, as [segment, id, token] each: all
+-- of it is written, or nothing. Returns the ids that were deleted, then what workflow_commit says of each step, one a line.
+create function :schema.workflow_commit_many(p_steps jsonb, p_ended jsonb) returns text
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $aftercommit$
+declare
+  v_one jsonb;
+  v_id bigint;
+  v_segment smallint;
+  v_worker text;
+  v_deleted text;
+  v_all text := '';
+begin
+  select segment into v_segment from :schema.delivery_state;
+  for n in 0 .. jsonb_array_length(p_steps) - 1 loop
+    v_one := p_steps -> n;
+    -- All of a process are in the name of one worker.
+    if v_worker is null and v_one -> 3 ? 'worker' then v_worker := :schema.live_worker(v_one -> 3 ->> 'worker'); end if;
+    v_all := v_all || e'\n'
+      || :schema.workflow_commit(v_one ->> 0, v_one ->> 1, (v_one ->> 2)::bigint, v_one -> 3, v_segment, v_worker);
+  end loop;
+  for n in 0 .. jsonb_array_length(p_ended) - 1 loop
+    v_one := p_ended -> n;
+    delete from :schema.deliveries
+     where segment = (v_one ->> 0)::smallint and id = (v_one ->> 1)::bigint and token = (v_one ->> 2)::bigint
+    returning id into v_id;
+    if found then v_deleted := concat_ws(',', v_deleted, v_id); end if;
+  end loop;
+  return coalesce(v_deleted, '') || v_all;
 end
 $aftercommit$;
 

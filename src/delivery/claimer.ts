@@ -118,7 +118,9 @@ export class Claimer {
     if (room <= 0) return { rows: [], restMs: this.#pace.patienceMs(held) }
     this.#lookAt = Number.POSITIVE_INFINITY
     const { rows, nextMs } = await this.#ask(worker, room)
-    this.#blocked = nextMs !== undefined && nextMs <= 0
+    // Of what a dead worker left, one is taken at a time: the next waits for its end.
+    const isSuspect = places.hasSuspect || rows.some(({ suspect }) => suspect)
+    this.#blocked = isSuspect || (nextMs !== undefined && nextMs <= 0)
     const mayBeMore = rows.length > 0 && this.#blocked
     this.#quiet = !mayBeMore
     return { rows, restMs: mayBeMore ? 0 : this.#pace.restMs(nextMs, willHear()) }

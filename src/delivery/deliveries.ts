@@ -7,6 +7,7 @@ import type { NewDelivery, Work } from './delivery.ts'
 import { createLanes } from './lanes.ts'
 import { Lease } from './lease.ts'
 import { createReactions, type Reactions } from './reactions.ts'
+import type { TakenAlong } from './settler.ts'
 import { type AddedRow, addDeliveries, type ClaimedRow, placeMarkedLetters } from './statements.ts'
 import { createTrouble } from './trouble.ts'
 import { type Reservation, Worker } from './worker.ts'
@@ -51,6 +52,8 @@ export interface Claiming {
   reserve(kind: string, names: readonly string[]): Reservation | undefined
   begin(worker: string, rows: readonly ClaimedRow[]): Promise<void>
   doubt(token: bigint): void
+  /** Rows of ended work, for a transaction that is written anyway to delete them. */
+  takeAlong(most: number): TakenAlong | undefined
 }
 
 export function createDelivering(options: DeliveryOptions): Delivering {
@@ -170,6 +173,7 @@ export function createDelivering(options: DeliveryOptions): Delivering {
       reserve: (kind, names) => worker.reserve(kind, names),
       begin: (name, rows) => worker.begin(name, rows),
       doubt: (token) => worker.doubt(token),
+      takeAlong: (most) => worker.takeAlong(most),
     },
     wake: () => worker.wake(),
     nudged: () => lease.nudge(),

@@ -22,3 +22,4 @@ export {
   type PauseTarget,
 } from './operate.ts'
 export type { Reaction, ReactionEnd, Reactions } from './reactions.ts'
+export type { TakenAlong } from './settler.ts'

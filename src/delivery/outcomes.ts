@@ -7,7 +7,7 @@ import type { CountAttempt } from './attempt-count.ts'
 import { decideOutcome } from './failure.ts'
 import type { Run } from './run.ts'
 import type { Settler } from './settler.ts'
-import { type Burial, buryDelivery, completeDeliveries } from './statements.ts'
+import { type Burial, buryDelivery, type Claim, completeDeliveries } from './statements.ts'
 import type { Trouble } from './trouble.ts'
 
 export interface OutcomeParts {
@@ -17,13 +17,18 @@ export interface OutcomeParts {
   readonly trouble: Trouble
   readonly storeStacks: boolean
   readonly count: CountAttempt
+  /** Whether something may wait for the row to go. */
+  readonly isAwaited: (claim: Claim) => boolean
 }
 
 export function succeed(parts: OutcomeParts, run: Run): void {
   if (run.lost) return
   run.ended = true
   parts.count(run.work.kind, 'success')
-  if (!run.completed) parts.settler.done(run.claim)
+  if (!run.completed) {
+    if (parts.isAwaited(run.claim)) parts.settler.done(run.claim)
+    else parts.settler.linger(run.claim)
+  }
   parts.trouble.forgive(run.delivery.destination)
 }
 

@@ -1,7 +1,8 @@
 /**
  * Writes down what became of claimed work, many in one statement: while one write is under way, what ends meanwhile
- * waits for the next. A write that fails is tried again until it succeeds, or until this is closed: without it the work
- * will be done twice.
+ * waits for the next. What nothing waits for lingers a moment, so that a transaction that is written anyway may take it
+ * along. A write that fails is tried again until it succeeds, or until this is closed: without it the work will be done
+ * twice.
  */
 import type { Queryable } from '../postgres/index.ts'
 import { type Clock, type Logger, reconnectDelay } from '../runtime/index.ts'
@@ -18,13 +19,27 @@ export interface SettlerOptions {
 }
 
 const MOST_AT_ONCE = 1_000
+const LINGER_MS = 20
+
+/** Ended work whose rows somebody deletes in a transaction of their own. One of the two is to be called. */
+export interface TakenAlong {
+  readonly claims: readonly Claim[]
+  /** Committed; these were deleted. */
+  settled(ids: ReadonlySet<bigint>): void
+  /** Not committed, or not known to be. */
+  givenBack(): void
+}
 
 export class Settler {
   readonly #options: SettlerOptions
   #done: Claim[] = []
+  /** Done too, and nothing waits for it. */
+  #lingering: Claim[] = []
+  #stopLingering = () => {}
   #failed: Retry[] = []
   #writing: Promise<void> | undefined
-  #underway = 0
+  #underway: readonly Claim[] = []
+  #takenAlong = 0
   #closed = false
 
   constructor(options: SettlerOptions) {
@@ -33,7 +48,7 @@ export class Settler {
 
   /** How many ended and are not written yet. */
   get unsettled(): number {
-    return this.#done.length + this.#failed.length + this.#underway
+    return this.#done.length + this.#lingering.length + this.#failed.length + this.#underway.length + this.#takenAlong
   }
 
   done(claim: Claim): void {
@@ -41,14 +56,52 @@ export class Settler {
     this.#writing ??= this.#write()
   }
 
+  /** Done, and nothing waits for its row to go. */
+  linger(claim: Claim): void {
+    this.#lingering.push(claim)
+    if (this.#lingering.length === 1) this.#stopLingering = this.#options.clock.setTimer(LINGER_MS, () => this.#hurry())
+  }
+
+  /** What lingers, for a transaction that is about to be written. */
+  takeAlong(most: number): TakenAlong | undefined {
+    if (this.#lingering.length === 0) return undefined
+    const claims = this.#lingering.splice(0, most)
+    if (this.#lingering.length === 0) this.#stopLingering()
+    this.#takenAlong += claims.length
+    return {
+      claims,
+      settled: (ids) => {
+        this.#takenAlong -= claims.length
+        const lost = claims.filter(({ id }) => !ids.has(id))
+        if (lost.length > 0) this.#options.onLost(lost)
+        this.#options.onSettled(claims, [])
+      },
+      givenBack: () => {
+        this.#takenAlong -= claims.length
+        for (const claim of claims) this.done(claim)
+      },
+    }
+  }
+
+  #hurry(): void {
+    this.#stopLingering()
+    for (const claim of this.#lingering.splice(0)) this.done(claim)
+  }
+
   failed(retry: Retry): void {
     this.#failed.push(retry)
     this.#writing ??= this.#write()
   }
 
+  /** It ended and that is not written yet. */
+  isUnsettled({ id }: Claim): boolean {
+    return [this.#done, this.#failed, this.#underway].some((claims) => claims.some((claim) => claim.id === id))
+  }
+
   /** Resolves when everything that has ended is written. */
   async flush(): Promise<void> {
-    while (this.#writing) await this.#writing
+    this.#hurry()
+    while (this.#writing || this.#takenAlong > 0) await (this.#writing ?? this.#options.clock.sleep(1))
   }
 
   open(): void {
@@ -66,10 +119,10 @@ export class Settler {
     while (this.#done.length > 0 || this.#failed.length > 0) {
       const done = this.#done.splice(0, MOST_AT_ONCE)
       const failed = this.#failed.splice(0, MOST_AT_ONCE)
-      this.#underway = done.length + failed.length
+      this.#underway = [...done, ...failed]
       if (done.length > 0) await this.#persist(done, (db) => completeDeliveries(db, done))
       if (failed.length > 0) await this.#persist(failed, (db) => retryDeliveries(db, failed))
-      this.#underway = 0
+      this.#underway = []
       this.#options.onSettled(done, failed)
     }
     this.#writing = undefined

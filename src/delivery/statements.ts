@@ -118,6 +118,7 @@ export async function claimDeliveries(db: Queryable, request: ClaimRequest): Pro
       String(request.places),
       request.hanging,
     ],
+    { repeated: true },
   )
   const last = rows.at(-1)
   if (last?.id !== null) return { rows: rows.map(toClaimedRow), nextMs: 0 }

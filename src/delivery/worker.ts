@@ -34,7 +34,7 @@ import { bury, fail, type OutcomeParts, succeed } from './outcomes.ts'
 import { Places } from './places.ts'
 import { createRotation } from './rotation.ts'
 import { Run, withinTime } from './run.ts'
-import { Settler } from './settler.ts'
+import { Settler, type TakenAlong } from './settler.ts'
 import { type Claim, type ClaimedRow, hasDue, releaseDeliveries, retryDeliveries, selectHeld } from './statements.ts'
 import { newToken } from './token.ts'
 import type { Trouble } from './trouble.ts'
@@ -100,6 +100,7 @@ export class Worker implements Service {
       settler: this.#settler,
       storeStacks: options.storeStacks,
       count: createAttemptCount(metrics),
+      isAwaited: (claim) => !this.#begun.has(claim),
       trouble: options.trouble,
     }
     this.#loop = createLoop({
@@ -191,6 +192,11 @@ export class Worker implements Service {
       await this.#accept(row)
     }
     this.#startWaiting()
+  }
+
+  /** Rows of ended work that nothing waits for, to be deleted in a transaction that is written anyway. */
+  takeAlong(most: number): TakenAlong | undefined {
+    return this.#settler.takeAlong(most)
   }
 
   /** A claim of ours that nobody works on, if there is one. */
@@ -352,7 +358,7 @@ export class Worker implements Service {
       void this.#ended(run, fail(this.#outcomes, run, error))
       return
     }
-    if (!isThenable(result)) {
+    if (!isThenable(result) && !run.row.suspect) {
       this.#claimer.ended()
       succeed(this.#outcomes, run)
       return
@@ -360,7 +366,7 @@ export class Worker implements Service {
     this.#places.running.add(run)
     void this.#ended(
       run,
-      withinTime(result, run, clock).then(
+      withinTime(Promise.resolve(result), run, clock).then(
         () => succeed(this.#outcomes, run),
         (error) => fail(this.#outcomes, run, error),
       ),
@@ -368,13 +374,15 @@ export class Worker implements Service {
   }
 
   async #ended(run: Run, settled: Promise<void>): Promise<void> {
-    const { logger } = this.#options
+    const { logger, clock } = this.#options
     await settled.catch((error) => {
       logger.error(
         { err: error, delivery: String(run.claim.id) },
         'what became of a delivery was not written; it is taken up when this process ends',
       )
     })
+    // Until its end is written it would be taken for what ended the process, should the next one do that.
+    while (run.row.suspect && this.#settler.isUnsettled(run.claim)) await clock.sleep(1)
     this.#places.running.delete(run)
     this.#claimer.ended()
     if (this.#places.waiting.length > 0) this.#startWaiting()

@@ -44,8 +44,8 @@ export interface Rhythm {
   readonly state: RhythmState
   /** A notification came. */
   rang(nowMs: number): void
-  /** A read is done. */
-  read(outcome: { found: boolean; blocked: boolean }, nowMs: number): void
+  /** A read is done; `found` counts events. */
+  read(outcome: { found: number; blocked: boolean }, nowMs: number): void
   /** What to do before the next read. `mayArm`: the bell is wanted and its connection works. */
   next(mayArm: boolean, nowMs: number): { waitMs: number; change?: 'arm' | 'disarm' }
   armed(): void
@@ -62,6 +62,7 @@ export function createRhythm(settings: RhythmSettings = RHYTHM): Rhythm {
   let rings: number[] = []
   let finds: number[] = []
   let pollingSince = Number.NEGATIVE_INFINITY
+  let lastRead = Number.NEGATIVE_INFINITY
   let emptyReads = 0
   let blocked = false
 
@@ -81,11 +82,16 @@ export function createRhythm(settings: RhythmSettings = RHYTHM): Rhythm {
       rings.push(nowMs)
     },
     read(outcome, nowMs) {
+      const since = nowMs - lastRead
+      lastRead = nowMs
       blocked = outcome.blocked
-      emptyReads = outcome.found ? 0 : emptyReads + 1
-      if (!outcome.found) return
+      emptyReads = outcome.found > 0 ? 0 : emptyReads + 1
+      if (outcome.found === 0) return
       finds = recent(finds, nowMs)
-      finds.push(nowMs)
+      // A read that was put off stands for those that would have been: else few reads would look like few commits.
+      const missed = Number.isFinite(since) ? Math.round(since / settings.busyPollMs) : 1
+      const count = Math.min(outcome.found, Math.max(1, missed), settings.armBelow)
+      for (let n = 0; n < count; n++) finds.push(nowMs)
     },
     next(mayArm, nowMs) {
       rings = recent(rings, nowMs)

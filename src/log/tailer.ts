@@ -79,6 +79,9 @@ export interface TailerStatus {
 const HEARTBEAT_MS = 10_000
 const CHECK_MS = 30_000
 const PUBLISH_MS = 1_000
+/** While nobody has waited for an event for this long, there is no hurry to read. */
+const UNWANTED_MS = 1_000
+const UNWANTED_POLL_MS = 100
 
 export class Tailer implements Service {
   readonly name = 'tailer'
@@ -89,6 +92,7 @@ export class Tailer implements Service {
   readonly #rhythm = createRhythm()
   readonly #mark: IdleMark
   readonly #waiting = new Set<() => void>()
+  #lastWaited = Number.NEGATIVE_INFINITY
   readonly #started: { promise: Promise<void>; resolve: () => void }
   readonly #holes
   #objects: LogObjects = { sequence: '0', database: '0' }
@@ -196,6 +200,9 @@ export class Tailer implements Service {
 
   /** Resolves when something above `after` is final, or the tailer stops. */
   async waitBeyond(after: bigint, signal: AbortSignal): Promise<void> {
+    const { clock } = this.#options
+    if (!this.#isWanted(clock.monotonic())) this.#loop.wake()
+    this.#lastWaited = clock.monotonic()
     if (this.#at > after || signal.aborted) return
     await new Promise<void>((resolve) => {
       const end = () => {
@@ -244,7 +251,10 @@ export class Tailer implements Service {
           this.#rhythm.armed()
           this.#options.onArmed()
         }
-      } else this.#waitedInVain = (await context.wait(waitMs)) === 'elapsed'
+      } else {
+        const leastMs = this.#isWanted(now) ? 0 : UNWANTED_POLL_MS
+        this.#waitedInVain = (await context.wait(Math.max(waitMs, leastMs))) === 'elapsed'
+      }
     }
   }
 
@@ -293,7 +303,7 @@ export class Tailer implements Service {
     // What lies behind a hole is read again and again while it is open, so not much of it.
     if (taken === 0 && foundHole) this.#pageSize = 100
     this.#blockedSince = foundHole ? (this.#blockedSince ?? clock.monotonic()) : undefined
-    this.#rhythm.read({ found: taken > 0, blocked: foundHole }, clock.monotonic())
+    this.#rhythm.read({ found: taken, blocked: foundHole }, clock.monotonic())
     return { more }
   }
 
@@ -390,6 +400,10 @@ export class Tailer implements Service {
     this.#recent.restart(this.#at)
     this.#hole = false
     this.#tellWaiting()
+  }
+
+  #isWanted(now: number): boolean {
+    return this.#waiting.size > 0 || now - this.#lastWaited < UNWANTED_MS
   }
 
   #mayArm(): boolean {

@@ -15,15 +15,29 @@ export async function runRepeated<Row>(
   text: string,
   values: readonly Parameter[],
 ): Promise<QueryResult<Row>> {
-  const isDirect = direct.get(client) ?? (await findOut(client))
-  if (!isDirect) return runQuery(client, text, values)
+  if (!(await mayPrepare(client))) return runQuery(client, text, values)
   try {
     return lastResult(await client.query({ name: nameOf(text), text, values: values as Parameter[] }))
   } catch (error) {
-    if (!DOUBTS.has(sqlstateOf(error))) throw error
-    direct.set(client, false)
+    if (!isDoubtful(error)) throw error
+    prepareNoMore(client)
     return runQuery(client, text, values)
   }
+}
+
+/** Whether statements may be prepared under a name on this connection. */
+export function mayPrepare(client: Client): boolean | Promise<boolean> {
+  return direct.get(client) ?? findOut(client)
+}
+
+/** Whether one is there under its name is not known: on this connection they are sent like any other from now on. */
+export function prepareNoMore(client: Client): void {
+  direct.set(client, false)
+}
+
+/** What failed says that a prepared statement is not what it was taken for. Nothing was done. */
+export function isDoubtful(error: unknown): boolean {
+  return DOUBTS.has(sqlstateOf(error))
 }
 
 const direct = new WeakMap<Client, boolean>()
@@ -44,7 +58,7 @@ const DOUBTS: ReadonlySet<string | undefined> = new Set([
 ])
 
 /** By its text: whoever finds a statement of this name, whoever prepared it, finds this one. */
-function nameOf(text: string): string {
+export function nameOf(text: string): string {
   const known = names.get(text)
   if (known) return known
   const name = `aftercommit_${createHash('sha256').update(text).digest('hex').slice(0, 32)}`

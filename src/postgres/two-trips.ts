@@ -9,6 +9,7 @@
  */
 import type { Client, QueryResult as PgResult } from 'pg'
 import { type Driver, destroyClient } from './driver.ts'
+import { isDoubtful, mayPrepare, nameOf, prepareNoMore } from './prepared.ts'
 import type { Parameter } from './queryable.ts'
 import { classify, SQLSTATE, sqlstateOf } from './sqlstate.ts'
 import { OutcomeUnknownError } from './transaction.ts'
@@ -29,6 +30,7 @@ export async function runTwoTrips<First, Last>(
   decide: DecideTrip<First>,
 ): Promise<Last | undefined> {
   let last: Statement | undefined
+  await mayPrepare(client)
   try {
     const read = await sendTogether(driver, client, first, { before: 'begin isolation level read committed' })
     last = await decide(read as First)
@@ -58,13 +60,32 @@ interface Company {
 /** The one row of the statement. */
 function sendTogether(driver: Driver, client: Client, statement: Statement, company: Company): Promise<unknown> {
   return new Promise((resolve, reject) => {
+    const known = statementsOf(client)
+    // Found out before the first trip.
+    const name = mayPrepare(client) === true ? nameOf(statement.text) : ''
+    const isKnown = known.has(name)
     const answered = (error: Error | null, results: PgResult[]) => {
-      if (error) reject(error)
-      else resolve(results.find(({ rows }) => rows.length > 0)?.rows[0])
+      if (error) {
+        if (!isKnown || isDoubtful(error)) prepareNoMore(client)
+        reject(error)
+        return
+      }
+      if (name !== '') known.add(name)
+      resolve(results.find(({ rows }) => rows.length > 0)?.rows[0])
     }
-    client.query(new (togetherClass(driver))(statement, company, answered))
+    const how = { ...company, name, isKnown }
+    client.query(new (togetherClass(driver))(statement, how, answered))
   })
 }
+
+function statementsOf(client: Client): Set<string> {
+  const known = prepared.get(client) ?? new Set()
+  prepared.set(client, known)
+  return known
+}
+
+/** Names of what was prepared on each connection. */
+const prepared = new WeakMap<Client, Set<string>>()
 
 /** The part of the driver's connection that sends. */
 interface Connection {
@@ -76,16 +97,22 @@ interface Connection {
 }
 
 type Answered = (error: Error | null, results: PgResult[]) => void
-type TogetherClass = new (statement: Statement, company: Company, answered: Answered) => InstanceType<Driver['Query']>
+type TogetherClass = new (statement: Statement, how: How, answered: Answered) => InstanceType<Driver['Query']>
+
+interface How extends Company {
+  /** Of the prepared statement; empty for none. */
+  readonly name: string
+  readonly isKnown: boolean
+}
 
 /** Several statements before one Sync: the server answers them all at once, and stops at the first that fails. */
 function togetherClass({ Query }: Driver): TogetherClass {
   together ??= class Together extends Query {
-    readonly #company: Company
+    readonly #how: How
 
-    constructor({ text, values }: Statement, company: Company, answered: Answered) {
+    constructor({ text, values }: Statement, how: How, answered: Answered) {
       super({ text, values: values.map((value) => (value === null ? null : String(value))) }, answered as never)
-      this.#company = company
+      this.#how = how
     }
 
     requiresPreparation(): boolean {
@@ -94,10 +121,10 @@ function togetherClass({ Query }: Driver): TogetherClass {
 
     prepare(connection: Connection): void {
       const { text, values } = this as unknown as Statement
-      const { before, after } = this.#company
+      const { before, after, name, isKnown } = this.#how
       if (before) sendPlain(connection, before)
-      connection.parse({ text, name: '' })
-      connection.bind({ values, portal: '', statement: '' })
+      if (!isKnown) connection.parse({ text, name })
+      connection.bind({ values, portal: '', statement: name })
       connection.describe({ type: 'P', name: '' })
       connection.execute({ portal: '' })
       if (after) sendPlain(connection, after)

@@ -79,7 +79,7 @@ export class MemoryStore implements WorkflowStore {
   async load(instance: InstanceRef, options: { snapshotVersion: number; upTo?: number | undefined }) {
     const kept = this.#kept.get(keyOf(instance))
     if (kept === undefined || kept.version === 0) return undefined
-    return this.#toFound(kept, { ...options, known: undefined, inputId: undefined })
+    return this.#toFound(kept, { ...options, known: () => undefined, inputId: undefined })
   }
 
   async history(instance: InstanceRef, { from, to, limit }: { from: number; to: number; limit: number }) {
@@ -159,7 +159,8 @@ export class MemoryStore implements WorkflowStore {
 
   #toFound(kept: Kept, { known, snapshotVersion, inputId, upTo = kept.version }: Reading): Found {
     const recorded = inputId === undefined ? undefined : toRecorded(kept.inputs.get(inputId))
-    const remembered = known && known.version <= kept.version ? known.version : 0
+    const { version = 0 } = known() ?? {}
+    const remembered = version <= kept.version ? version : 0
     const snapshot = kept.snapshots.findLast(
       ({ version, state }) =>
         version > remembered && version <= upTo && (state === undefined || state.version === snapshotVersion),

@@ -65,12 +65,16 @@ export function createEngine({ store, limits, currentTraceparent, onOutcome, onE
     async execute<S, I, E, F, R>(workflow: Workflow<S, I, E, F, R>, input: I, request: ExecuteRequest) {
       const taken = take(workflow, input, request)
       const { instance } = taken
-      const known = states.get(instance)
+      let known: Current<S> | undefined
       let reached: Reached<S, E, R> | undefined
       const written = await store.step(
         {
           instance,
-          known,
+          known() {
+            const state = states.get(instance)
+            known = state as Current<S> | undefined
+            return state
+          },
           snapshotVersion: workflow.snapshots?.version ?? 1,
           inputId: request.inputId,
           tx: request.tx,
@@ -78,7 +82,7 @@ export function createEngine({ store, limits, currentTraceparent, onOutcome, onE
           delivery: request.delivery,
         },
         (found) => {
-          const base = known !== undefined && known.version <= found.version ? (known as Current<S>) : undefined
+          const base = known !== undefined && known.version <= found.version ? known : undefined
           reached = decide(workflow, taken, found, base, request.hold)
           return reached.write
         },

@@ -1,6 +1,6 @@
 /**
  * Workflows kept in Postgres. A step of its own takes two round trips: BEGIN with the lock and the state, then everything
- * that follows with COMMIT. What can happen, failures first:
+ * that follows with COMMIT. Steps that come together share them; see step-batches. What can happen, failures first:
  *
  *   the connection dies   before COMMIT nothing happened; during it nobody can know, which `OutcomeUnknownError` says
  *   deadlock, 40001       the whole step is made again: it is decided anew, on what is stored then
@@ -32,8 +32,9 @@ import {
   loadInstance,
   loadStatement,
   toCommitted,
-  toFound,
+  toFoundOne,
 } from './statements.ts'
+import { createStepBatches, type Decide } from './step-batches.ts'
 import type { Found, InstanceRef, StepRequest, StepWrite, WorkflowStore, Written } from './store.ts'
 import { NOTHING } from './to-write.ts'
 
@@ -48,8 +49,6 @@ export interface PostgresStoreOptions {
   /** Effects of a step are begun here at once, where there is room: to claim them would take another commit. */
   readonly claiming: Claiming
 }
-
-type Decide = (found: Found) => StepWrite | undefined
 
 export function createPostgresStore({
   database,
@@ -87,7 +86,7 @@ export function createPostgresStore({
     const { delivery } = request
     let prepared: CommitRequest | undefined
     const toWrite = async (row: { answer: string }) => {
-      const found = toFound(row)
+      const found = toFoundOne(row)
       const write = decide(found)
       if (write === undefined && delivery === undefined) return undefined
       prepared = await prepare(request, found, write ?? NOTHING, true)
@@ -98,14 +97,22 @@ export function createPostgresStore({
       const row = await database.twoTrips<{ answer: string }, { answer: string }>(load, toWrite)
       if (row === undefined) return undefined
       const committed = toCommitted(row)
-      delivery?.settled()
-      beginWork(prepared!, committed)
+      onCommitted(request, prepared!, committed)
       return committed
     } catch (error) {
-      if (prepared?.claim && error instanceof OutcomeUnknownError) claiming.doubt(prepared.claim.token)
+      if (prepared && error instanceof OutcomeUnknownError) onUnknown(prepared)
       if (sqlstateOf(error) === KEY_TAKEN) return { takenBy: detailOf(error) }
       throw error
     }
+  }
+
+  function onCommitted({ delivery }: StepRequest, prepared: CommitRequest, committed: Committed): void {
+    delivery?.settled()
+    beginWork(prepared, committed)
+  }
+
+  function onUnknown({ claim }: CommitRequest): void {
+    if (claim) claiming.doubt(claim.token)
   }
 
   function beginWork(
@@ -145,17 +152,25 @@ export function createPostgresStore({
     return written
   }
 
+  const batches = createStepBatches({
+    database,
+    prepare: (request, found, write) => prepare(request, found, write, true),
+    alone: (request, decide) => withRetry(() => ownStep(request, decide), { clock: database.clock }),
+    onCommitted,
+    onUnknown,
+    takeAlong: claiming.takeAlong,
+  })
+
   return {
     async step(request, decide) {
       try {
-        if (request.tx !== undefined) return await joinedStep(request, decide)
-        return await withRetry(() => ownStep(request, decide), { clock: database.clock })
+        return await (request.tx === undefined ? batches.step(request, decide) : joinedStep(request, decide))
       } catch (error) {
         throw explainStepError(error, request.instance)
       }
     },
     async load(instance, { snapshotVersion, upTo }) {
-      const request = { instance, known: undefined, snapshotVersion, inputId: undefined, lock: false, upTo }
+      const request = { instance, known: () => undefined, snapshotVersion, inputId: undefined, lock: false, upTo }
       const found = await loadInstance(database, request)
       return found.version === 0 ? undefined : found
     },

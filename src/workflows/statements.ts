@@ -26,11 +26,12 @@ export interface LoadRequest extends Pick<StepRequest, 'instance' | 'known' | 's
 export async function loadInstance(db: Queryable, request: LoadRequest): Promise<Found> {
   const { text, values } = loadStatement(db, request)
   const { rows } = await db.query<{ answer: string }>(text, values)
-  return toFound(rows[0]!)
+  return toFoundOne(rows[0]!)
 }
 
 export function loadStatement({ schema, sendsUntyped = false }: SqlDialect, request: LoadRequest): Statement {
-  const { instance, known, snapshotVersion, inputId, lock, upTo, own } = request
+  const { instance, snapshotVersion, inputId, lock, upTo, own } = request
+  const { version = 0, position = 0n } = request.known() ?? {}
   const limit = own
     ? `, pg_catalog.set_config('idle_in_transaction_session_timeout', '${LONGEST_STEP}', true) as longest`
     : ''
@@ -43,8 +44,8 @@ export function loadStatement({ schema, sendsUntyped = false }: SqlDialect, requ
       instance.type,
       instance.id,
       lock,
-      String(known?.version ?? 0),
-      String(known?.position ?? 0),
+      String(version),
+      String(position),
       String(snapshotVersion),
       inputId ?? null,
       upTo === undefined ? null : String(upTo),
@@ -53,6 +54,23 @@ export function loadStatement({ schema, sendsUntyped = false }: SqlDialect, requ
 }
 
 type SqlDialect = Pick<Queryable, 'schema' | 'sendsUntyped'>
+
+/** Of several instances, each locked if nobody else has it: what is not ours is not loaded. */
+export function loadManyStatement({ schema }: SqlDialect, requests: readonly StepRequest[]): Statement {
+  const wanted = requests.map(({ instance, known, snapshotVersion, inputId = null }) => {
+    const { version = 0, position = 0n } = known() ?? {}
+    return [instance.type, instance.id, version, String(position), snapshotVersion, inputId]
+  })
+  return {
+    text: `select ${schema}.workflow_load_many(($1::text)::jsonb) as answer,
+             pg_catalog.set_config('idle_in_transaction_session_timeout', '${LONGEST_STEP}', true) as longest`,
+    values: [JSON.stringify(wanted)],
+  }
+}
+
+export function toFoundMany(answer: string): (Found | undefined)[] {
+  return (parseJson(answer, DEEP) as (Loaded | null)[]).map((loaded) => (loaded ? toFound(loaded) : undefined))
+}
 
 /** What workflow_load answers. */
 type Loaded = [
@@ -70,9 +88,12 @@ type Loaded = [
   events: EventTuple[] | null,
 ]
 
-export function toFound({ answer }: { answer: string }): Found {
-  const [version, generation, completed, paused, uniqueKey, clockMs, position, outcome, base, state, events] =
-    parseJson(answer, DEEP) as Loaded
+export function toFoundOne({ answer }: { answer: string }): Found {
+  return toFound(parseJson(answer, DEEP) as Loaded)
+}
+
+function toFound(loaded: Loaded): Found {
+  const [version, generation, completed, paused, uniqueKey, clockMs, position, outcome, base, state, events] = loaded
   return {
     now: new Date(clockMs),
     version: Number(version),
@@ -87,7 +108,7 @@ export function toFound({ answer }: { answer: string }): Found {
   }
 }
 
-const DEEP = { maxDepth: 1_010 }
+const DEEP = { maxDepth: 1_020 }
 
 type EventTuple = [
   version: number,
@@ -142,6 +163,30 @@ export function commitStatement({ schema, sendsUntyped = false }: SqlDialect, re
   }
 }
 
+/** Steps of several instances in one transaction, with deliveries that ended: all of it is written, or nothing. */
+export function commitManyStatement(
+  { schema }: SqlDialect,
+  requests: readonly CommitRequest[],
+  ended: readonly EndedDelivery['claim'][],
+): Statement {
+  const steps = requests.map((request) => {
+    const { instance, found } = request
+    return `[${JSON.stringify(instance.type)},${JSON.stringify(instance.id)},${found.version},${toJson(request)}]`
+  })
+  return {
+    text: `select ${schema}.workflow_commit_many(($1::text)::jsonb, ($2::text)::jsonb) as answer`,
+    values: [list(steps), list(ended.map(claimJson))],
+  }
+}
+
+export function toCommittedMany(answer: string): { committed: Committed[]; deleted: Set<bigint> } {
+  const [deleted = '', ...steps] = answer.split('\n')
+  return {
+    committed: steps.map((one) => toCommitted({ answer: one })),
+    deleted: new Set(deleted === '' ? [] : deleted.split(',').map(BigInt)),
+  }
+}
+
 export function toCommitted({ answer }: { answer: string }): Committed {
   if (answer.startsWith('taken:')) return { takenBy: answer.slice('taken:'.length) }
   const [position = '', claimed] = answer.split('|')
@@ -158,7 +203,7 @@ function toJson(request: CommitRequest): string {
   const { found, write, lanes, strict, endsEffects, claim, done } = request
   const parts: string[] = []
   const add = (name: string, json: string) => void parts.push(`"${name}":${json}`)
-  if (done) add('done', `[${done.segment},${done.id},${done.token}]`)
+  if (done) add('done', claimJson(done))
   if (strict) add('strict', 'true')
   if (write.uniqueKey !== undefined) {
     add('key', JSON.stringify(write.uniqueKey))
@@ -208,6 +253,10 @@ function toJson(request: CommitRequest): string {
 
 function list(parts: readonly string[]): string {
   return `[${parts.join(',')}]`
+}
+
+function claimJson({ segment, id, token }: EndedDelivery['claim']): string {
+  return `[${segment},${id},${token}]`
 }
 
 function eventJson({ id, type, payload, metadata }: StepWrite['events'][number]): string {

@@ -57,8 +57,8 @@ export type RecordedOutcome =
 
 export interface StepRequest {
   readonly instance: InstanceRef
-  /** What the caller remembers: nothing up to there need be read. */
-  readonly known: { readonly version: number; readonly position: bigint } | undefined
+  /** What the caller remembers, asked for when it is read: nothing up to there need be. */
+  readonly known: () => { readonly version: number; readonly position: bigint } | undefined
   /** Snapshots of another version are not used. */
   readonly snapshotVersion: number
   readonly inputId: string | undefined

@@ -215,7 +215,8 @@ describe('a connection that is cut', () => {
     direct.workflows.register(fulfilment)
     let applied = 0
     let unknown = 0
-    for (let bytes = 0; bytes < 420; bytes += 30) {
+    const cuts = Array.from({ length: 20 }, (_, n) => n * 45)
+    for (const bytes of cuts) {
       const ac = createAftercommit({ database: proxy.url, poolSize: 1 })
       ac.workflows.register(fulfilment)
       await ac.workflows.execute(fulfilment, { type: 'place', orderId: `warm-${bytes}`, total: 1 })
@@ -236,7 +237,7 @@ describe('a connection that is cut', () => {
       expect((await direct.workflows.query(fulfilment, id))!.version).toBe(1)
     }
     expect(applied).toBeGreaterThan(0)
-    expect(applied).toBeLessThan(14)
+    expect(applied).toBeLessThan(cuts.length)
     expect(unknown).toBeGreaterThan(0)
   })
 })

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { createRhythm, RHYTHM, type Rhythm } from '../../src/log/rhythm.ts'
 
-const NOTHING = { found: false, blocked: false }
-const FOUND = { found: true, blocked: false }
-const HOLE = { found: false, blocked: true }
+const NOTHING = { found: 0, blocked: false }
+const FOUND = { found: 1, blocked: false }
+const HOLE = { found: 0, blocked: true }
 
 function armedAt(nowMs: number): Rhythm {
   const rhythm = createRhythm()
