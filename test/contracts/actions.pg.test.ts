@@ -8,6 +8,7 @@ import { type ActionUnderTest, describeActionType, testEvent } from '../../src/t
 import { connect, openTestDatabase } from '../support/database.ts'
 import { httpReceiver, type Reply } from '../support/receivers.ts'
 import { smtpReceiver } from '../support/receivers-smtp.ts'
+import { hasRedis, startRedis } from '../support/redis.ts'
 
 const framework = { describe, it, expect }
 const built = (type: string): ActionType => findActionType(createActionTypes(), type)
@@ -237,6 +238,33 @@ describeActionType(
     ),
   framework,
 )
+
+if (hasRedis()) {
+  describeActionType(
+    'a key of a cache',
+    async () => {
+      const redis = await startRedis({ password: CANARY })
+      const client = await redis.client()
+      await client.set('customer:Ada', 'gold')
+      return {
+        type: built('cache'),
+        event,
+        config: { action: 'invalidate', keys: 'customer:{{ name }}', target: 'redis' },
+        wrong: {
+          config: { action: 'invalidate', keys: '{{ }}', target: 'redis', ttl: '1m' },
+          keys: ['keys', 'ttl'],
+        },
+        settings: { redis: { enabled: true, url: redis.url } },
+        secrets: [CANARY],
+        received: async () => ((await client.exists('customer:Ada')) === 0 ? ['customer:Ada'] : []),
+        sendsKey: false,
+        fail: () => redis.kill(),
+        stop: async () => {},
+      }
+    },
+    framework,
+  )
+}
 
 /** A type as somebody else would write it. */
 const own = defineActionType({
