@@ -34,7 +34,7 @@ export function createRotation(database: Pick<Database, 'transaction'>, clock: C
  * Truncates segments that have run empty and moves on to the next once the current one has seen so many rows. Whatever the
  * sessions of this database begin with, this needs a new snapshot for every statement.
  */
-export async function rotateSegments(db: Pick<Database, 'transaction'>, least: number): Promise<void> {
+async function rotateSegments(db: Pick<Database, 'transaction'>, least: number): Promise<void> {
   await db.transaction((tx) => tx.query(`select ${tx.schema}.rotate_deliveries(($1::text)::bigint)`, [String(least)]), {
     isolation: 'read committed',
   })

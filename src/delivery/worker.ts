@@ -100,7 +100,7 @@ export class Worker implements Service {
       settler: this.#settler,
       storeStacks: options.storeStacks,
       count: createAttemptCount(metrics),
-      isAwaited: (claim) => !this.#begun.has(claim),
+      isAwaited: (claim) => this.#stopping || !this.#begun.has(claim),
       trouble: options.trouble,
     }
     this.#loop = createLoop({

@@ -79,7 +79,7 @@ export interface TailerStatus {
 const HEARTBEAT_MS = 10_000
 const CHECK_MS = 30_000
 const PUBLISH_MS = 1_000
-/** While nobody has waited for an event for this long, there is no hurry to read. */
+/** While nobody has waited for an event for this long, there is no hurry to read what keeps coming. */
 const UNWANTED_MS = 1_000
 const UNWANTED_POLL_MS = 100
 
@@ -252,7 +252,7 @@ export class Tailer implements Service {
           this.#options.onArmed()
         }
       } else {
-        const leastMs = this.#isWanted(now) ? 0 : UNWANTED_POLL_MS
+        const leastMs = found.any && !this.#isWanted(now) ? UNWANTED_POLL_MS : 0
         this.#waitedInVain = (await context.wait(Math.max(waitMs, leastMs))) === 'elapsed'
       }
     }
@@ -272,8 +272,8 @@ export class Tailer implements Service {
     this.#started.resolve()
   }
 
-  /** One read, past a hole if there was one. `more`: read again at once. */
-  async #readOnce(): Promise<{ more: boolean }> {
+  /** One read, past a hole if there was one. `any`: it found something; `more`: read again at once. */
+  async #readOnce(): Promise<{ any: boolean; more: boolean }> {
     const { database, clock } = this.#options
     // An event may also be met by a read that was under way when it was committed; its ring comes a moment later.
     const unasked = this.#waitedInVain && !this.#rungSinceRead && this.#rhythm.state === 'armed' && !this.#hole
@@ -291,7 +291,7 @@ export class Tailer implements Service {
     // A new connection may lead to another server, with another history: what it said does not count yet.
     if (database.control.stats().made !== this.#connections) {
       this.#dueCheck = 0
-      return { more: false }
+      return { any: false, more: false }
     }
     const taken = this.#take(rows)
     if (taken > 0 && unasked && !this.#rungSinceRead) this.#foundByFallback++
@@ -304,7 +304,7 @@ export class Tailer implements Service {
     if (taken === 0 && foundHole) this.#pageSize = 100
     this.#blockedSince = foundHole ? (this.#blockedSince ?? clock.monotonic()) : undefined
     this.#rhythm.read({ found: taken, blocked: foundHole }, clock.monotonic())
-    return { more }
+    return { any: taken > 0, more }
   }
 
   /** Takes in what is final, and tells those who wait for it. */

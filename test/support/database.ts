@@ -89,8 +89,17 @@ function dropWhenPassed(drop: () => Promise<unknown>): void {
   }
 }
 
-/** Made once per content of the migrations; several workers may ask at once, so under a lock. */
+/** Asked for once by every test file. */
 function migratedTemplate(server: string): Promise<string> {
+  const known = templates.get(server) ?? makeTemplate(server)
+  templates.set(server, known)
+  return known
+}
+
+const templates = new Map<string, Promise<string>>()
+
+/** Made once per content of the migrations; several workers may ask at once, so under a lock. */
+function makeTemplate(server: string): Promise<string> {
   return admin(server, async (client) => {
     const migrations = await loadMigrations()
     const content = hash('sha256', migrations.map(({ checksum }) => checksum).join(), 'hex')

@@ -42,6 +42,6 @@ export default async function setup(project: TestProject): Promise<() => Promise
 }
 
 function start(dataDir: string, binaries?: string): Promise<EmbeddedPostgres> {
-  const settings = { fsync: 'off', max_connections: '200', max_prepared_transactions: '20' }
+  const settings = { fsync: 'off', full_page_writes: 'off', max_connections: '200', max_prepared_transactions: '20' }
   return startEmbedded({ dataDir, settings, ...(binaries === undefined ? {} : { binaries }) })
 }
