@@ -108,14 +108,14 @@ $aftercommit$;
 -- What is stored of an instance, from what the caller knows on, as one JSON array: version, generation, completed, paused,
 -- unique key, milliseconds by the clock, position, outcome of the input, version and [state] of a snapshot, events.
 -- With p_lock it belongs to this transaction until it ends; an instance that does not exist yet has no row to lock, so the
--- lock is on its name. Without p_wait, null where somebody else has it. Everything after the lock is read with a new snapshot, the clock too.
-create function :schema.workflow_load(
-  p_type text, p_id text, p_lock boolean, p_known bigint, p_known_position bigint, p_state_version integer,
-  p_input_id text default null, p_up_to bigint default null, p_wait boolean default true)
+-- lock is on its name. Without p_wait, null where somebody else has it. Everything after the lock is read with a new snapshot,
+-- the clock too.
+-- For the functions below alone, which set what it relies on: settings of its own would cost a tenth of a step.
+create function :schema.load_step(
+  p_type text, p_id text, p_lock boolean, p_known bigint, p_known_position bigint, p_state_version integer, p_input_id text,
+  p_up_to bigint, p_wait boolean)
 returns text
--- Planned once, when there may be nothing yet: every look is by index.
-language plpgsql security definer set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $aftercommit$
+language plpgsql as $aftercommit$
 declare
   r record;
   s record;
@@ -166,10 +166,23 @@ begin
 end
 $aftercommit$;
 
+-- Planned once, when there may be nothing yet: every look is by index.
+create function :schema.workflow_load(
+  p_type text, p_id text, p_lock boolean, p_known bigint, p_known_position bigint, p_state_version integer,
+  p_input_id text default null, p_up_to bigint default null)
+returns text
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $aftercommit$
+begin
+  return :schema.load_step(p_type, p_id, p_lock, p_known, p_known_position, p_state_version, p_input_id, p_up_to, true);
+end
+$aftercommit$;
+
 -- Several instances at once, as [type, id, known version, known position, state version, input id] each: what workflow_load
 -- says of them, null for those that somebody else has now. A list as JSON text.
 create function :schema.workflow_load_many(p_wanted jsonb) returns text
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $aftercommit$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $aftercommit$
 declare
   v_one jsonb;
   v_all text := '';
@@ -177,7 +190,7 @@ begin
   -- Counting costs less than a query over the elements.
   for n in 0 .. jsonb_array_length(p_wanted) - 1 loop
     v_one := p_wanted -> n;
-    v_all := v_all || ',' || coalesce(:schema.workflow_load(v_one ->> 0, v_one ->> 1, true, (v_one ->> 2)::bigint,
+    v_all := v_all || ',' || coalesce(:schema.load_step(v_one ->> 0, v_one ->> 1, true, (v_one ->> 2)::bigint,
       (v_one ->> 3)::bigint, (v_one ->> 4)::integer, v_one ->> 5, null, false), 'null');
   end loop;
   return '[' || substr(v_all, 2) || ']';
@@ -186,8 +199,7 @@ $aftercommit$;
 
 -- The worker, if it is alive: locked, so that nobody forgets it while claims in its name are not yet to be seen.
 create function :schema.live_worker(p_worker text) returns text
-language plpgsql security definer set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $aftercommit$
+language plpgsql as $aftercommit$
 declare
   v_worker text;
 begin
@@ -204,12 +216,10 @@ $aftercommit$;
 -- `work` is effects and timers, as [lane, payload, unique key, due]; only timers have the latter two. With `worker` and
 -- `token` the effects come as claimed already, and `|segment:id,…` of them is returned too.
 -- p_segment and p_worker: the segment for new deliveries, and that worker if it is alive; asked for where they are not given.
-create function :schema.workflow_commit(
-  p_type text, p_id text, p_version bigint, p jsonb, p_segment smallint default null, p_worker text default null)
+-- For the functions below alone, as load_step is.
+create function :schema.commit_step(p_type text, p_id text, p_version bigint, p jsonb, p_segment smallint, p_worker text)
 returns text
--- Planned once, when there may be nothing yet: every look is by index.
-language plpgsql security definer set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $aftercommit$
+language plpgsql as $aftercommit$
 declare
   v_holder text;
   v_now timestamptz := clock_timestamp();
@@ -405,6 +415,14 @@ begin
 end
 $aftercommit$;
 
+create function :schema.workflow_commit(p_type text, p_id text, p_version bigint, p jsonb) returns text
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $aftercommit$
+begin
+  return :schema.commit_step(p_type, p_id, p_version, p, null, null);
+end
+$aftercommit$;
+
 -- Steps of several instances, as [type, id, version, step] each, and deliveries that ended, as [segment, id, token] each: all
 -- of it is written, or nothing. Returns the ids that were deleted, then what workflow_commit says of each step, one a line.
 create function :schema.workflow_commit_many(p_steps jsonb, p_ended jsonb) returns text
@@ -424,7 +442,7 @@ begin
     -- All of a process are in the name of one worker.
     if v_worker is null and v_one -> 3 ? 'worker' then v_worker := :schema.live_worker(v_one -> 3 ->> 'worker'); end if;
     v_all := v_all || e'\n'
-      || :schema.workflow_commit(v_one ->> 0, v_one ->> 1, (v_one ->> 2)::bigint, v_one -> 3, v_segment, v_worker);
+      || :schema.commit_step(v_one ->> 0, v_one ->> 1, (v_one ->> 2)::bigint, v_one -> 3, v_segment, v_worker);
   end loop;
   for n in 0 .. jsonb_array_length(p_ended) - 1 loop
     v_one := p_ended -> n;

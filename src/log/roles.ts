@@ -29,10 +29,9 @@ const RUN_FUNCTIONS = [
   'has_due_deliveries(jsonb)',
   'rotate_deliveries(bigint)',
   'workflow_events(text, text, bigint, bigint, bigint)',
-  'workflow_load(text, text, boolean, bigint, bigint, integer, text, bigint, boolean)',
+  'workflow_load(text, text, boolean, bigint, bigint, integer, text, bigint)',
   'workflow_load_many(jsonb)',
-  'live_worker(text)',
-  'workflow_commit(text, text, bigint, jsonb, smallint, text)',
+  'workflow_commit(text, text, bigint, jsonb)',
   'workflow_commit_many(jsonb, jsonb)',
   'keep_run_days(interval)',
 ]
