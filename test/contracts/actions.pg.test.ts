@@ -9,6 +9,7 @@ import { connect, openTestDatabase } from '../support/database.ts'
 import { httpReceiver, type Reply } from '../support/receivers.ts'
 import { smtpReceiver } from '../support/receivers-smtp.ts'
 import { hasRedis, startRedis } from '../support/redis.ts'
+import { privateKeyOf } from '../support/vapid.ts'
 
 const framework = { describe, it, expect }
 const built = (type: string): ActionType => findActionType(createActionTypes(), type)
@@ -107,7 +108,7 @@ async function pushTo(url: string): Promise<Under> {
      values ('1', 'ada', $1, $2, $3)`,
     [`${url}/push/${CANARY}`, browser.getPublicKey('base64url'), auth],
   )
-  const privateKey = vapid.getPrivateKey('base64url').padStart(43, 'A')
+  const privateKey = privateKeyOf(vapid)
   const push = { subject: 'mailto:a@b.example', public_key: vapid.getPublicKey('base64url'), private_key: privateKey }
   return {
     config: { user: '{{ user }}', title: 'Hello {{ name }}' },

@@ -7,6 +7,7 @@ import { summarizeError } from '../../../src/runtime/index.ts'
 import { connect, openTestDatabase } from '../../support/database.ts'
 import { type PushServiceDouble, pushService } from '../../support/push-service.ts'
 import { dnsReceiver } from '../../support/receivers-dns.ts'
+import { privateKeyOf } from '../../support/vapid.ts'
 import { failureOf, prepare, requestFor } from './support.ts'
 
 function vapid() {
@@ -15,7 +16,7 @@ function vapid() {
   return {
     subject: 'mailto:ops@example.com',
     publicKey: curve.getPublicKey('base64url'),
-    privateKey: curve.getPrivateKey('base64url').padStart(43, 'A'),
+    privateKey: privateKeyOf(curve),
   }
 }
 
