@@ -57,7 +57,7 @@ export class Claimer {
     this.#doubts = createDoubts(options.database.control, options.clock)
   }
 
-  /** The last look found nothing, and nobody has said since that there is something. */
+  /** The last look left nothing that could be had, and nobody has said since that there is something. */
   get isQuiet(): boolean {
     return this.#quiet
   }

@@ -26,8 +26,8 @@ export interface TakenAlong {
   readonly claims: readonly Claim[]
   /** Committed; these were deleted. */
   settled(ids: ReadonlySet<bigint>): void
-  /** Not committed, or not known to be. */
-  givenBack(): void
+  /** Not committed; `isUnknown`: or nobody knows. */
+  givenBack(isUnknown: boolean): void
 }
 
 export class Settler {
@@ -36,6 +36,8 @@ export class Settler {
   /** Done too, and nothing waits for it. */
   #lingering: Claim[] = []
   #stopLingering = () => {}
+  /** Rows that may be gone already, by a write of ours whose answer was lost: they only look like somebody else's. */
+  readonly #doubtful = new WeakSet<Claim>()
   #failed: Retry[] = []
   #writing: Promise<void> | undefined
   #underway: readonly Claim[] = []
@@ -76,9 +78,12 @@ export class Settler {
         if (lost.length > 0) this.#options.onLost(lost)
         this.#options.onSettled(claims, [])
       },
-      givenBack: () => {
+      givenBack: (isUnknown) => {
         this.#takenAlong -= claims.length
-        for (const claim of claims) this.done(claim)
+        for (const claim of claims) {
+          if (isUnknown) this.#doubtful.add(claim)
+          this.done(claim)
+        }
       },
     }
   }
@@ -133,11 +138,12 @@ export class Settler {
     for (let attempt = 1; ; attempt++) {
       try {
         const settled = await write(db)
-        // After an answer that got lost, rows of an earlier write are gone: they only look like somebody else's.
-        if (settled.size < claims.length && attempt === 1) onLost(claims.filter(({ id }) => !settled.has(id)))
+        const lost = claims.filter((claim) => !settled.has(claim.id) && !this.#doubtful.has(claim))
+        if (lost.length > 0) onLost(lost)
         return
       } catch (error) {
         if (this.#closed) return
+        for (const claim of claims) this.#doubtful.add(claim)
         logger.warn(
           { err: error, deliveries: claims.length, attempt },
           'what became of deliveries was not written; it is tried again',

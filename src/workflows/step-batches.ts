@@ -139,8 +139,9 @@ export function createStepBatches(options: StepBatchesOptions) {
         }
       }
     } catch (error) {
-      along?.givenBack()
-      if (!(error instanceof OutcomeUnknownError)) return steps
+      const isUnknown = error instanceof OutcomeUnknownError
+      along?.givenBack(isUnknown)
+      if (!isUnknown) return steps
       for (const { step, prepared } of written) {
         onUnknown(prepared)
         step.reject(error)

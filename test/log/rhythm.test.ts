@@ -33,6 +33,16 @@ describe('a reader that polls', () => {
     expect(rhythm.next(true, 1_000).change).toBe('arm')
   })
 
+  test('takes a few reads that find much for the many that were put off', () => {
+    const rhythm = createRhythm()
+    for (let i = 0; i < 5; i++) rhythm.read({ found: 50, blocked: false }, i * 100)
+    expect(rhythm.next(true, 500).change).toBeUndefined()
+    // Where each finds one event, there is little to ring for.
+    const quiet = createRhythm()
+    for (let i = 0; i < 5; i++) quiet.read(FOUND, i * 100)
+    expect(quiet.next(true, 500).change).toBe('arm')
+  })
+
   test('waits a second before it arms again, so that it does not go to and fro', () => {
     const rhythm = armedAt(0)
     rhythm.disarmed(5_000)
