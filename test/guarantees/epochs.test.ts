@@ -32,7 +32,7 @@ describe.each(SERVERS)('on Postgres $major', ({ major }) => {
     const { logger, lines } = collectingLogger()
     const { ac, sql } = await installLog({ major, clock, logger })
     const reader = follow(ac.log)
-    await publishedAfter({ ac, sql }, 5)
+    await reader.sees(await publishedAfter({ ac, sql }, 5))
     await sql.query(
       `set session_replication_role = replica; truncate aftercommit.events; reset session_replication_role`,
     )
@@ -48,7 +48,7 @@ describe.each(SERVERS)('on Postgres $major', ({ major }) => {
   it('a log that was numbered anew stops readers that had come further, and is read from its start by others', async () => {
     const { ac, sql, url } = await installLog({ major, clock })
     const reader = follow(ac.log)
-    await publishedAfter({ ac, sql }, 5)
+    await reader.sees(await publishedAfter({ ac, sql }, 5))
     await sql.query(`alter table aftercommit.events disable trigger keep_history`)
     await sql.query(`truncate aftercommit.events; alter sequence aftercommit.positions restart`)
     await expect(reader.ended).rejects.toMatchObject({
@@ -67,7 +67,7 @@ describe.each(SERVERS)('on Postgres $major', ({ major }) => {
   it('a sequence set back is noticed while running and put in front again', async () => {
     const { ac, sql } = await installLog({ major, clock })
     const reader = follow(ac.log)
-    await publishedAfter({ ac, sql }, 5)
+    await reader.sees(await publishedAfter({ ac, sql }, 5))
     await sql.query(`select setval('aftercommit.positions', 2)`)
     await eventually(async () => (await epochs(sql)).at(-1)?.reason === 'the sequence was set back')
     await reader.sees(await emit({ ac }, 2))
@@ -108,7 +108,7 @@ describe.each(SERVERS)('on Postgres $major', ({ major }) => {
   it('a sequence that hands out numbers in advance stops reading, at the start and later, until it is mended', async () => {
     const { ac, sql, url } = await installLog({ major, clock })
     const reader = follow(ac.log)
-    await publishedAfter({ ac, sql }, 2)
+    await reader.sees(await publishedAfter({ ac, sql }, 2))
     await sql.query('alter sequence aftercommit.positions cache 50')
     const isStopped = ({ health }: typeof ac) =>
       !health().ready && JSON.stringify(health().reasons).includes('CACHE 50')
@@ -155,7 +155,7 @@ it('a standby is not followed; once promoted it is a new epoch, and readers beyo
   const ac = instance({ database: proxy.url, clock })
   await ac.migrate()
   const reader = follow(ac.log)
-  await publishedAfter({ ac, sql: await connect(primary.url) }, 5)
+  await reader.sees(await publishedAfter({ ac, sql: await connect(primary.url) }, 5))
 
   // A copy of the data as a base backup has it; what the primary writes from here on never reaches the copy.
   await primary.stop()
@@ -197,15 +197,16 @@ async function emit({ ac }: Pick<OpenLog, 'ac'>, count: number): Promise<string>
   return id
 }
 
-/** Appends so many and waits until the frontier beyond them is published, as it is within a second. */
-async function publishedAfter({ ac, sql }: Pick<OpenLog, 'ac' | 'sql'>, count: number): Promise<void> {
-  await emit({ ac }, count)
+/** Appends so many, waits until the frontier beyond them is published, as it is within a second, and gives the last id. */
+async function publishedAfter({ ac, sql }: Pick<OpenLog, 'ac' | 'sql'>, count: number): Promise<string> {
+  const last = await emit({ ac }, count)
   await eventually(async () => {
     const { rows } = await sql.query(
       `select frontier = (select max(position) from aftercommit.events) as published from aftercommit.log_state`,
     )
     return rows[0].published
   })
+  return last
 }
 
 async function epochs(sql: OpenLog['sql']): Promise<{ epoch: number; began_after: string; reason: string }[]> {
