@@ -209,45 +209,24 @@ begin
 end
 $aftercommit$;
 
--- Writes everything that follows from one input; the caller holds the lock of workflow_load. Returns the position of the
--- last event, or 'taken:' and the instance that has the unique key; nothing is written then. Where the transaction must not
--- go on without it (p has `strict`), that is an error instead.
--- `done` is the delivery that brought the input, as [segment, id, token]: where its claim was lost, nothing is written.
--- `work` is effects and timers, as [lane, payload, unique key, due]; only timers have the latter two. With `worker` and
--- `token` the effects come as claimed already, and `|segment:id,…` of them is returned too.
--- p_segment and p_worker: the segment for new deliveries, and that worker if it is alive; asked for where they are not given.
--- For the functions below alone, as load_step is.
-create function :schema.commit_step(p_type text, p_id text, p_version bigint, p jsonb, p_segment smallint, p_worker text)
-returns text
+-- What a step needs before it writes: the delivery that brought its input is deleted, where its claim still stands, and its
+-- unique key is taken. Returns the instance that has the key already; nothing was written then.
+create function :schema.open_step(p_type text, p_id text, p jsonb) returns text
 language plpgsql as $aftercommit$
 declare
+  v_letter bigint;
   v_holder text;
-  v_now timestamptz := clock_timestamp();
-  v_event jsonb;
-  v_count integer := coalesce(jsonb_array_length(p -> 'events'), 0);
-  v_positions bigint[];
-  v_last bigint;
-  v_base bigint;
-  v_letters bigint[];
-  v_worker text;
-  v_claimed text;
-  v_item jsonb;
-  v_segment smallint := p_segment;
-  v_id bigint;
-  v_token bigint;
-  v_tried timestamptz;
-  v_at timestamptz;
 begin
   if p ? 'done' then
     -- Under the lock of the instance: whoever cancelled what brought this input has ended by now, and it is seen.
     delete from :schema.deliveries
      where segment = (p -> 'done' ->> 0)::smallint and id = (p -> 'done' ->> 1)::bigint and token = (p -> 'done' ->> 2)::bigint
-    returning array[letter] into v_letters;
+    returning letter into v_letter;
     if not found then
       raise exception 'The claim was lost.' using errcode = 'AC014';
     end if;
-    if v_letters[1] is not null then
-      update :schema.letters set status = 'resolved', changed_at = v_now where id = v_letters[1] and status = 'redriving';
+    if v_letter is not null then
+      update :schema.letters set status = 'resolved', changed_at = clock_timestamp() where id = v_letter and status = 'redriving';
     end if;
   end if;
   if p ? 'key' then
@@ -258,33 +237,36 @@ begin
       -- Given back in between.
       continue when not found;
       exit when v_holder = p_id;
-      if p ? 'strict' then
-        raise exception 'The unique key is taken.' using errcode = 'AC013', detail = v_holder;
-      end if;
-      return 'taken:' || v_holder;
+      return v_holder;
     end loop;
     delete from :schema.workflow_keys where type = p_type and unique_key = p ->> 'freed' and id = p_id;
   end if;
+  return null;
+end
+$aftercommit$;
 
-  if v_count = 1 then
-    v_event := p -> 'events' -> 0;
-    insert into :schema.events (id, type, aggregate_type, aggregate_id, version, tenant, payload, metadata, occurred_at, recorded_at)
-    values (v_event ->> 0, v_event ->> 1, p_type, p_id, p_version + 1, p ->> 'tenant', v_event -> 2, v_event -> 3, v_now, v_now)
-    returning position into v_last;
-    v_positions := array[v_last];
-  elsif v_count > 1 then
-    with appended as (
-      insert into :schema.events (id, type, aggregate_type, aggregate_id, version, tenant, payload, metadata, occurred_at, recorded_at)
-      select e ->> 0, e ->> 1, p_type, p_id, p_version + n, p ->> 'tenant', e -> 2, e -> 3, v_now, v_now
-        from jsonb_array_elements(p -> 'events') with ordinality as x(e, n)
-       order by n
-      returning position)
-    select array_agg(position order by position) into v_positions from appended;
-    v_last := v_positions[v_count];
-  end if;
-
+-- Writes what follows from one input but its events, which have these positions. `work` is effects and timers, as
+-- [lane, payload, unique key, due]; only timers have the latter two. With p_worker the effects come as claimed by it already,
+-- and `segment:id,…` of them is returned.
+create function :schema.commit_step(
+  p_type text, p_id text, p_version bigint, p jsonb, p_positions bigint[], p_now timestamptz, p_segment smallint, p_worker text)
+returns text
+language plpgsql as $aftercommit$
+declare
+  v_count integer := coalesce(cardinality(p_positions), 0);
+  v_last bigint := p_positions[v_count];
+  v_base bigint;
+  v_letter bigint;
+  v_letters bigint[];
+  v_claimed text;
+  v_item jsonb;
+  v_id bigint;
+  v_token bigint;
+  v_tried timestamptz;
+  v_at timestamptz;
+begin
   if p ? 'continues' then
-    v_base := case when (p ->> 'continues')::integer = 0 then 0 else v_positions[(p ->> 'continues')::integer] end;
+    v_base := case when (p ->> 'continues')::integer = 0 then 0 else p_positions[(p ->> 'continues')::integer] end;
     insert into :schema.workflow_snapshots (type, id, version, position, state_version)
     values (p_type, p_id, p_version + (p ->> 'continues')::integer, v_base, 0);
   end if;
@@ -307,16 +289,16 @@ begin
     end if;
     insert into :schema.workflow_instances (type, id, version, generation, unique_key, created_at, last_event_at, last_position,
                                             completed_at, needed_after)
-    values (p_type, p_id, v_count, 1 + (p ? 'continues')::integer, p ->> 'key', v_now, v_now, v_last,
-            case when p ? 'completed' then v_now end, coalesce(v_base, v_positions[1] - 1));
+    values (p_type, p_id, v_count, 1 + (p ? 'continues')::integer, p ->> 'key', p_now, p_now, v_last,
+            case when p ? 'completed' then p_now end, coalesce(v_base, p_positions[1] - 1));
   elsif v_count > 0 then
     update :schema.workflow_instances i
        set version = p_version + v_count,
            generation = i.generation + (p ? 'continues')::integer,
            unique_key = case when p ? 'completed' then null else coalesce(p ->> 'key', i.unique_key) end,
-           last_event_at = v_now,
+           last_event_at = p_now,
            last_position = v_last,
-           completed_at = case when p ? 'completed' then v_now end,
+           completed_at = case when p ? 'completed' then p_now end,
            needed_after = coalesce(v_base, i.needed_after)
      where i.type = p_type and i.id = p_id and i.version = p_version;
     if not found then
@@ -331,20 +313,22 @@ begin
       returning letter)
     select array_agg(letter) into v_letters from gone where letter is not null;
     update :schema.letters l
-       set status = 'discarded', who = 'workflow ' || p_type, reason = 'the workflow is over', changed_at = v_now
+       set status = 'discarded', who = 'workflow ' || p_type, reason = 'the workflow is over', changed_at = p_now
      where l.kind = any (case when p ? 'effects_over' then '{timer,effect}' else '{timer}' end::text[])
        and l.owner = p_type and l.key = p_id and l.status in ('dead', 'redriving')
        and (l.status = 'dead' or l.placed is null or l.id = any (v_letters));
   elsif p ? 'gone' then
-    with gone as (
+    for n in 0 .. jsonb_array_length(p -> 'gone') - 1 loop
+      -- With the key as well: the plan may have been made when no index was better than another.
       delete from :schema.deliveries_0
-       where lane = (p ->> 'timer_lane')::integer and unique_key = any (array(select jsonb_array_elements_text(p -> 'gone')))
-      returning letter)
-    select array_agg(letter) into v_letters from gone where letter is not null;
+       where lane = (p ->> 'timer_lane')::integer and key = p_id and unique_key = p -> 'gone' ->> n
+      returning letter into v_letter;
+      if v_letter is not null then v_letters := v_letters || v_letter; end if;
+    end loop;
     -- A dead letter of a timer that was replaced or cancelled is not to fire it again. There is hardly ever one.
     if exists (select from :schema.letters where kind = 'timer' and owner = p_type and key = p_id) then
       update :schema.letters l
-         set status = 'discarded', who = 'workflow ' || p_type, reason = 'the timer was replaced or cancelled', changed_at = v_now
+         set status = 'discarded', who = 'workflow ' || p_type, reason = 'the timer was replaced or cancelled', changed_at = p_now
        where l.kind = 'timer' and l.owner = p_type and l.key = p_id and l.status in ('dead', 'redriving')
          and (l.status = 'dead' or l.placed is null or l.id = any (v_letters))
          and l.delivery ->> 'unique_key' = any (array(select jsonb_array_elements_text(p -> 'gone')));
@@ -356,13 +340,9 @@ begin
   if p ? 'work' then
     -- Without an event nothing else makes arming readers wait for this transaction.
     if v_count = 0 then perform pg_sequence_last_value(:positions_literal::regclass); end if;
-    if v_segment is null then select segment into v_segment from :schema.delivery_state; end if;
-    if p ? 'worker' then
-      v_worker := coalesce(p_worker, :schema.live_worker(p ->> 'worker'));
-      if v_worker is not null then
-        v_tried := v_now;
-        v_token := (p ->> 'token')::bigint;
-      end if;
+    if p_worker is not null then
+      v_tried := p_now;
+      v_token := (p ->> 'token')::bigint;
     end if;
     v_at := to_timestamp((p ->> 'at')::double precision / 1000);
     -- One by one: a statement over all of them takes longer for the few there are. And straight into the segments: finding
@@ -376,28 +356,28 @@ begin
         on conflict do nothing;
         continue;
       end if;
-      if v_segment = 1 then
+      if p_segment = 1 then
         insert into :schema.deliveries_1 (segment, id, lane, owner, key, ordered, payload, created_at, run_at, attempts,
                                            first_attempt_at, last_attempt_at, token, worker)
-        values (1, v_id, (v_item ->> 0)::integer, p_type, p_id, p ? 'ordered', v_item -> 1, v_at, v_now, (v_tried is not null)::integer,
-                v_tried, v_tried, v_token, v_worker);
-      elsif v_segment = 2 then
+        values (1, v_id, (v_item ->> 0)::integer, p_type, p_id, p ? 'ordered', v_item -> 1, v_at, p_now, (v_tried is not null)::integer,
+                v_tried, v_tried, v_token, p_worker);
+      elsif p_segment = 2 then
         insert into :schema.deliveries_2 (segment, id, lane, owner, key, ordered, payload, created_at, run_at, attempts,
                                            first_attempt_at, last_attempt_at, token, worker)
-        values (2, v_id, (v_item ->> 0)::integer, p_type, p_id, p ? 'ordered', v_item -> 1, v_at, v_now, (v_tried is not null)::integer,
-                v_tried, v_tried, v_token, v_worker);
-      elsif v_segment = 3 then
+        values (2, v_id, (v_item ->> 0)::integer, p_type, p_id, p ? 'ordered', v_item -> 1, v_at, p_now, (v_tried is not null)::integer,
+                v_tried, v_tried, v_token, p_worker);
+      elsif p_segment = 3 then
         insert into :schema.deliveries_3 (segment, id, lane, owner, key, ordered, payload, created_at, run_at, attempts,
                                            first_attempt_at, last_attempt_at, token, worker)
-        values (3, v_id, (v_item ->> 0)::integer, p_type, p_id, p ? 'ordered', v_item -> 1, v_at, v_now, (v_tried is not null)::integer,
-                v_tried, v_tried, v_token, v_worker);
-      elsif v_segment = 4 then
+        values (3, v_id, (v_item ->> 0)::integer, p_type, p_id, p ? 'ordered', v_item -> 1, v_at, p_now, (v_tried is not null)::integer,
+                v_tried, v_tried, v_token, p_worker);
+      elsif p_segment = 4 then
         insert into :schema.deliveries_4 (segment, id, lane, owner, key, ordered, payload, created_at, run_at, attempts,
                                            first_attempt_at, last_attempt_at, token, worker)
-        values (4, v_id, (v_item ->> 0)::integer, p_type, p_id, p ? 'ordered', v_item -> 1, v_at, v_now, (v_tried is not null)::integer,
-                v_tried, v_tried, v_token, v_worker);
+        values (4, v_id, (v_item ->> 0)::integer, p_type, p_id, p ? 'ordered', v_item -> 1, v_at, p_now, (v_tried is not null)::integer,
+                v_tried, v_tried, v_token, p_worker);
       end if;
-      if v_worker is not null then v_claimed := concat_ws(',', v_claimed, v_segment || ':' || v_id); end if;
+      if p_worker is not null then v_claimed := concat_ws(',', v_claimed, p_segment || ':' || v_id); end if;
     end loop;
   end if;
 
@@ -411,38 +391,66 @@ begin
             (p -> 'seen' ->> 'redacted')::boolean, p -> 'seen' ->> 'outcome', p -> 'seen' -> 'rejection', p_version, v_count,
             to_timestamp((p -> 'seen' ->> 'decided_at')::double precision / 1000));
   end if;
-  return concat_ws('|', coalesce(v_last, 0)::text, v_claimed);
+  return v_claimed;
 end
 $aftercommit$;
 
-create function :schema.workflow_commit(p_type text, p_id text, p_version bigint, p jsonb) returns text
-language plpgsql security definer set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $aftercommit$
-begin
-  return :schema.commit_step(p_type, p_id, p_version, p, null, null);
-end
-$aftercommit$;
-
--- Steps of several instances, as [type, id, version, step] each, and deliveries that ended, as [segment, id, token] each: all
--- of it is written, or nothing. Returns the ids that were deleted, then what workflow_commit says of each step, one a line.
-create function :schema.workflow_commit_many(p_steps jsonb, p_ended jsonb) returns text
+-- Writes everything that follows from inputs, as [type, id, version, step] each, and deletes deliveries that ended, as
+-- [segment, id, token] each: all of it, or nothing. The caller holds the locks of workflow_load. Returns the ids that were
+-- deleted, then the position of the last event of each step, with the effects that are claimed already, one a line; or
+-- 'taken:' and the instance that has the unique key. Where more hangs on it than this one step, that is an error instead.
+-- In a step `events` are [id, type, payload, metadata]; `done` is the delivery that brought its input: where its claim was
+-- lost, nothing is written.
+create function :schema.workflow_commit(p_steps jsonb, p_ended jsonb) returns text
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $aftercommit$
 declare
+  v_now timestamptz := clock_timestamp();
+  v_steps integer := jsonb_array_length(p_steps);
   v_one jsonb;
+  v_holder text;
+  v_appends boolean := false;
+  v_positions bigint[];
+  v_before integer := 0;
+  v_count integer;
   v_id bigint;
   v_segment smallint;
   v_worker text;
   v_deleted text;
   v_all text := '';
 begin
-  select segment into v_segment from :schema.delivery_state;
-  for n in 0 .. jsonb_array_length(p_steps) - 1 loop
+  -- Counting costs less than a query over the elements.
+  for n in 0 .. v_steps - 1 loop
     v_one := p_steps -> n;
+    if v_one -> 3 ?| '{done,key}' then v_holder := :schema.open_step(v_one ->> 0, v_one ->> 1, v_one -> 3); end if;
+    if v_holder is not null then
+      if v_steps = 1 and not v_one -> 3 ? 'strict' then return 'taken:' || v_holder; end if;
+      raise exception 'The unique key is taken.' using errcode = 'AC013', detail = v_holder;
+    end if;
+    v_appends := v_appends or v_one -> 3 ? 'events';
     -- All of a process are in the name of one worker.
     if v_worker is null and v_one -> 3 ? 'worker' then v_worker := :schema.live_worker(v_one -> 3 ->> 'worker'); end if;
-    v_all := v_all || e'\n'
-      || :schema.commit_step(v_one ->> 0, v_one ->> 1, (v_one ->> 2)::bigint, v_one -> 3, v_segment, v_worker);
+  end loop;
+
+  if v_appends then
+    -- The events of all of them in one statement: what it checks is read, and who is to be rung looked for, only once.
+    with appended as (
+      insert into :schema.events (id, type, aggregate_type, aggregate_id, version, tenant, payload, metadata, occurred_at, recorded_at)
+      select e ->> 0, e ->> 1, s ->> 0, s ->> 1, (s ->> 2)::bigint + n, s -> 3 ->> 'tenant', e -> 2, e -> 3, v_now, v_now
+        from jsonb_array_elements(p_steps) as x(s), jsonb_array_elements(s -> 3 -> 'events') with ordinality as y(e, n)
+      returning position)
+    select array_agg(position order by position) into v_positions from appended;
+  end if;
+
+  select segment into v_segment from :schema.delivery_state;
+  for n in 0 .. v_steps - 1 loop
+    v_one := p_steps -> n;
+    v_count := coalesce(jsonb_array_length(v_one -> 3 -> 'events'), 0);
+    v_all := v_all || e'\n' || concat_ws('|',
+      coalesce(v_positions[v_before + v_count], 0)::text,
+      :schema.commit_step(v_one ->> 0, v_one ->> 1, (v_one ->> 2)::bigint, v_one -> 3,
+        v_positions[v_before + 1 : v_before + v_count], v_now, v_segment, case when v_one -> 3 ? 'worker' then v_worker end));
+    v_before := v_before + v_count;
   end loop;
   for n in 0 .. jsonb_array_length(p_ended) - 1 loop
     v_one := p_ended -> n;

@@ -31,8 +31,7 @@ const RUN_FUNCTIONS = [
   'workflow_events(text, text, bigint, bigint, bigint)',
   'workflow_load(text, text, boolean, bigint, bigint, integer, text, bigint)',
   'workflow_load_many(jsonb)',
-  'workflow_commit(text, text, bigint, jsonb)',
-  'workflow_commit_many(jsonb, jsonb)',
+  'workflow_commit(jsonb, jsonb)',
   'keep_run_days(interval)',
 ]
 const READ_TABLES = [

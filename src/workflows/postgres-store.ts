@@ -90,13 +90,13 @@ export function createPostgresStore({
       const write = decide(found)
       if (write === undefined && delivery === undefined) return undefined
       prepared = await prepare(request, found, write ?? NOTHING, true)
-      return commitStatement(database, prepared)
+      return commitStatement(database, [prepared])
     }
     try {
       const load = loadStatement(database, { ...request, lock: true, own: true })
       const row = await database.twoTrips<{ answer: string }, { answer: string }>(load, toWrite)
       if (row === undefined) return undefined
-      const committed = toCommitted(row)
+      const committed = toCommitted(row).steps[0]!
       onCommitted(request, prepared!, committed)
       return committed
     } catch (error) {

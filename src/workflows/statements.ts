@@ -148,48 +148,37 @@ export interface CommitRequest {
 export type Committed = Written & { readonly claimed?: readonly { segment: number; id: bigint }[] }
 
 export async function commitStep(db: Queryable, request: CommitRequest): Promise<Committed> {
-  const { text, values } = commitStatement(db, request)
+  const { text, values } = commitStatement(db, [request])
   const { rows } = await db.query<{ answer: string }>(text, values)
-  return toCommitted(rows[0]!)
+  return toCommitted(rows[0]!).steps[0]!
 }
 
-export function commitStatement({ schema, sendsUntyped = false }: SqlDialect, request: CommitRequest): Statement {
-  const { instance, found } = request
-  return {
-    text: sendsUntyped
-      ? `select ${schema}.workflow_commit($1, $2, $3, $4) as answer`
-      : `select ${schema}.workflow_commit($1::text, $2::text, ($3::text)::bigint, ($4::text)::jsonb) as answer`,
-    values: [instance.type, instance.id, String(found.version), toJson(request)],
-  }
-}
-
-/** Steps of several instances in one transaction, with deliveries that ended: all of it is written, or nothing. */
-export function commitManyStatement(
-  { schema }: SqlDialect,
+/** Steps of one or several instances, with deliveries that ended: all of it is written, or nothing. */
+export function commitStatement(
+  { schema, sendsUntyped = false }: SqlDialect,
   requests: readonly CommitRequest[],
-  ended: readonly EndedDelivery['claim'][],
+  ended: readonly EndedDelivery['claim'][] = [],
 ): Statement {
   const steps = requests.map((request) => {
     const { instance, found } = request
     return `[${JSON.stringify(instance.type)},${JSON.stringify(instance.id)},${found.version},${toJson(request)}]`
   })
   return {
-    text: `select ${schema}.workflow_commit_many(($1::text)::jsonb, ($2::text)::jsonb) as answer`,
+    text: sendsUntyped
+      ? `select ${schema}.workflow_commit($1, $2) as answer`
+      : `select ${schema}.workflow_commit(($1::text)::jsonb, ($2::text)::jsonb) as answer`,
     values: [list(steps), list(ended.map(claimJson))],
   }
 }
 
-export function toCommittedMany(answer: string): { committed: Committed[]; deleted: Set<bigint> } {
+export function toCommitted({ answer }: { answer: string }): { steps: Committed[]; deleted: Set<bigint> } {
+  if (answer.startsWith('taken:')) return { steps: [{ takenBy: answer.slice('taken:'.length) }], deleted: new Set() }
   const [deleted = '', ...steps] = answer.split('\n')
-  return {
-    committed: steps.map((one) => toCommitted({ answer: one })),
-    deleted: new Set(deleted === '' ? [] : deleted.split(',').map(BigInt)),
-  }
+  return { steps: steps.map(toStep), deleted: new Set(deleted === '' ? [] : deleted.split(',').map(BigInt)) }
 }
 
-export function toCommitted({ answer }: { answer: string }): Committed {
-  if (answer.startsWith('taken:')) return { takenBy: answer.slice('taken:'.length) }
-  const [position = '', claimed] = answer.split('|')
+function toStep(line: string): Committed {
+  const [position = '', claimed] = line.split('|')
   return { position: BigInt(position), ...(claimed === undefined ? {} : { claimed: claimed.split(',').map(toPlace) }) }
 }
 

@@ -15,9 +15,9 @@ import { type Database, OutcomeUnknownError } from '../postgres/index.ts'
 import {
   type CommitRequest,
   type Committed,
-  commitManyStatement,
+  commitStatement,
   loadManyStatement,
-  toCommittedMany,
+  toCommitted,
   toFoundMany,
 } from './statements.ts'
 import type { Found, StepRequest, StepWrite, Written } from './store.ts'
@@ -128,10 +128,10 @@ export function createStepBatches(options: StepBatchesOptions) {
         if (written.length === 0) return undefined
         along = takeAlong(MOST_ALONG)
         const requests = written.map(({ prepared }) => prepared)
-        return commitManyStatement(database, requests, along?.claims ?? [])
+        return commitStatement(database, requests, along?.claims ?? [])
       })
       if (row !== undefined) {
-        const { committed, deleted } = toCommittedMany(row.answer)
+        const { steps: committed, deleted } = toCommitted(row)
         along?.settled(deleted)
         for (const [n, { step, prepared }] of written.entries()) {
           onCommitted(step.request, prepared, committed[n]!)

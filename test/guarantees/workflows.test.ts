@@ -63,32 +63,30 @@ async function openPlay() {
                 aftercommit.delivery_lane('timer', 'task', '', '', 0::smallint) as timer`,
       )
       const chain = { correlation: 'c' }
-      await sql.query(`select aftercommit.workflow_commit('task', $1, 0, $2)`, [
-        id,
-        JSON.stringify({
-          events: [
-            [`${id}-1`, 'task.noted', { type: 'noted' }, { correlation_id: 'c' }],
-            [`${id}-2`, 'task.asked', { type: 'asked' }, { correlation_id: 'c' }],
+      const step = {
+        events: [
+          [`${id}-1`, 'task.noted', { type: 'noted' }, { correlation_id: 'c' }],
+          [`${id}-2`, 'task.asked', { type: 'asked' }, { correlation_id: 'c' }],
+        ],
+        at: Date.now(),
+        work: [
+          ...(effect
+            ? [
+                [
+                  lanes[0].effect,
+                  { id: `task/${id}:1.0`, name: 'do', effect: { type: 'do', id }, generation: 1, chain },
+                ],
+              ]
+            : []),
+          [
+            lanes[0].timer,
+            { input: { id, type: 'rang' }, key: 'bell', due: Date.now(), chain },
+            JSON.stringify([id, 'bell']),
+            new Date().toISOString(),
           ],
-          at: Date.now(),
-          work: [
-            ...(effect
-              ? [
-                  [
-                    lanes[0].effect,
-                    { id: `task/${id}:1.0`, name: 'do', effect: { type: 'do', id }, generation: 1, chain },
-                  ],
-                ]
-              : []),
-            [
-              lanes[0].timer,
-              { input: { id, type: 'rang' }, key: 'bell', due: Date.now(), chain },
-              JSON.stringify([id, 'bell']),
-              new Date().toISOString(),
-            ],
-          ],
-        }),
-      ])
+        ],
+      }
+      await sql.query(`select aftercommit.workflow_commit($1, '[]')`, [JSON.stringify([['task', id, 0, step]])])
     },
     /** The types of its events, without the notes. */
     async history(id: string): Promise<string[]> {

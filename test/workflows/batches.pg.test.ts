@@ -38,6 +38,29 @@ describe('inputs that come together', () => {
     expect(await transactions()).toBeLessThan(50)
   })
 
+  it('with different numbers of events each get their own, in order', async () => {
+    const { ac, rows, sql } = await opened()
+    const burst = defineWorkflow({
+      type: 'burst',
+      id: ({ id }: { id: string; more: number }) => id,
+      initial: () => 0,
+      evolve: (count) => count + 1,
+      decide: (_, { more }) => accept([{ type: 'first' }, ...Array.from({ length: more }, () => ({ type: 'next' }))]),
+    })
+    ac.workflows.register(burst)
+    await Promise.all(ids(40).map((id, n) => ac.workflows.execute(burst, { id, more: n % 4 })))
+    await Promise.all(ids(40).map((id, n) => ac.workflows.execute(burst, { id, more: n % 3 })))
+    expect(await rows('workflow_instances', "type = 'burst'")).toBe(40)
+    const { rows: wrong } = await sql.query(
+      `select i.id from aftercommit.workflow_instances i, lateral (
+         select max(e.position) as last, min(e.position) - 1 as needed, array_agg(e.version order by e.position) as versions
+           from aftercommit.events e where e.aggregate_type = 'burst' and e.aggregate_id = i.id) h
+        where i.type = 'burst' and not (i.last_position = h.last and i.needed_after = h.needed
+          and h.versions = array(select generate_series(1, i.version)))`,
+    )
+    expect(wrong).toEqual([])
+  })
+
   it('of one instance are decided in the order they came', async () => {
     const { ac, count } = await opened()
     await Promise.all(Array.from({ length: 50 }, (_, note) => count('one', { note })))
