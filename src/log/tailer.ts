@@ -23,20 +23,23 @@ import {
 import { type AnyEvent, type EventRow, rowSize, toEvent } from './event-row.ts'
 import { createFrontier, deliverable } from './frontier.ts'
 import {
-  checkLog,
   findLogObjects,
+  type LogCheck,
   type LogObjects,
   observe,
   publishFrontier,
   readPastHole,
   readRows,
 } from './frontier-statements.ts'
+import { Heartbeat } from './heartbeat.ts'
+import { HistoryCheck } from './history-check.ts'
 import { IdleMark } from './idle-mark.ts'
 import { nextPageSize } from './page-size.ts'
 import { createRecentEvents } from './recent-events.ts'
 import { createRhythm, type RhythmState } from './rhythm.ts'
 import { selectEvents } from './statements.ts'
-import { beatHeart, type ProcessInfo, registerProcess, removeProcess } from './wake-statements.ts'
+import { Waiters } from './waiters.ts'
+import { type ProcessInfo, registerProcess, removeProcess } from './wake-statements.ts'
 
 export interface TailerOptions {
   readonly database: Database
@@ -76,11 +79,8 @@ export interface TailerStatus {
   readonly foundByFallback: number
 }
 
-const HEARTBEAT_MS = 10_000
-const CHECK_MS = 30_000
 const PUBLISH_MS = 1_000
-/** While nobody has waited for an event for this long, there is no hurry to read what keeps coming. */
-const UNWANTED_MS = 1_000
+/** How often what keeps coming is read while nobody waits for it. */
 const UNWANTED_POLL_MS = 100
 
 export class Tailer implements Service {
@@ -91,8 +91,9 @@ export class Tailer implements Service {
   readonly #recent = createRecentEvents(0n)
   readonly #rhythm = createRhythm()
   readonly #mark: IdleMark
-  readonly #waiting = new Set<() => void>()
-  #lastWaited = Number.NEGATIVE_INFINITY
+  readonly #waiters: Waiters
+  readonly #heart: Heartbeat
+  readonly #check: HistoryCheck
   readonly #started: { promise: Promise<void>; resolve: () => void }
   readonly #holes
   #objects: LogObjects = { sequence: '0', database: '0' }
@@ -104,12 +105,6 @@ export class Tailer implements Service {
   #hole = false
   #blockedSince: number | undefined
   #pageSize = 1_000
-  #wake: 'doorbell' | 'poll' = 'doorbell'
-  #queueFull = false
-  #dueHeartbeat = 0
-  #dueCheck = 0
-  /** Connections there had been when history was last looked at. */
-  #connections = -1
   #duePublish = 0
   #rungSinceRead = false
   /** The last wait ended by itself. */
@@ -119,7 +114,15 @@ export class Tailer implements Service {
   constructor(options: TailerOptions) {
     this.#options = options
     this.#started = withResolvers()
-    this.#mark = new IdleMark(options.database.control, options.clock, options.info.process)
+    const { database, clock, logger, health, info, holdsLock } = options
+    const { control } = database
+    this.#mark = new IdleMark(control, clock, info.process)
+    this.#waiters = new Waiters(clock)
+    this.#heart = new Heartbeat({ control, clock, logger, info, holdsLock })
+    const onEpoch = async (found: LogCheck) => {
+      if (found.epoch !== this.#epoch) await this.#enterEpoch(found)
+    }
+    this.#check = new HistoryCheck({ control, clock, logger, health, onEpoch })
     this.#holes = options.metrics.counter({
       name: 'aftercommit_log_holes_total',
       help: 'Positions that were passed because their transaction rolled back.',
@@ -150,7 +153,7 @@ export class Tailer implements Service {
 
   async stop(): Promise<void> {
     await this.#loop.stop()
-    this.#tellWaiting()
+    this.#waiters.tell()
     if (this.#epoch === 0) return
     const { control } = this.#options.database
     // A goodbye, not a duty: the mark lapses and the frontier is found again without it.
@@ -193,26 +196,17 @@ export class Tailer implements Service {
   bellWasLost(): void {
     this.#mark.lost()
     // Others learn at once whether our lock is held.
-    this.#dueHeartbeat = 0
+    this.#heart.hurry()
     this.#rhythm.disarmed(this.#options.clock.monotonic())
     this.#loop.wake()
   }
 
   /** Resolves when something above `after` is final, or the tailer stops. */
   async waitBeyond(after: bigint, signal: AbortSignal): Promise<void> {
-    const { clock } = this.#options
-    if (!this.#isWanted(clock.monotonic())) this.#loop.wake()
-    this.#lastWaited = clock.monotonic()
+    if (!this.#waiters.areThere) this.#loop.wake()
+    this.#waiters.came()
     if (this.#at > after || signal.aborted) return
-    await new Promise<void>((resolve) => {
-      const end = () => {
-        this.#waiting.delete(end)
-        signal.removeEventListener('abort', end)
-        resolve()
-      }
-      this.#waiting.add(end)
-      signal.addEventListener('abort', end, { once: true })
-    })
+    await this.#waiters.wait(signal)
   }
 
   /**
@@ -252,7 +246,7 @@ export class Tailer implements Service {
           this.#options.onArmed()
         }
       } else {
-        const leastMs = found.any && !this.#isWanted(now) ? UNWANTED_POLL_MS : 0
+        const leastMs = found.any && !this.#waiters.areThere ? UNWANTED_POLL_MS : 0
         this.#waitedInVain = (await context.wait(Math.max(waitMs, leastMs))) === 'elapsed'
       }
     }
@@ -265,7 +259,7 @@ export class Tailer implements Service {
     this.#rhythm.disarmed(this.#options.clock.monotonic())
     this.#mark.lost()
     this.#objects = await findLogObjects(control)
-    await this.#check(context)
+    await this.#check.look(context)
     await registerProcess(control, this.#options.info)
     const { logger } = this.#options
     logger.info({ epoch: this.#epoch, position: String(this.#at) }, 'tailer started')
@@ -289,10 +283,7 @@ export class Tailer implements Service {
       rows = await readRows(database.control, this.#at, this.#pageSize)
     }
     // A new connection may lead to another server, with another history: what it said does not count yet.
-    if (database.control.stats().made !== this.#connections) {
-      this.#dueCheck = 0
-      return { any: false, more: false }
-    }
+    if (!this.#check.isSameServer()) return { any: false, more: false }
     const taken = this.#take(rows)
     if (taken > 0 && unasked && !this.#rungSinceRead) this.#foundByFallback++
     const undelivered = rows.length - taken
@@ -326,59 +317,29 @@ export class Tailer implements Service {
     if (count > 0) this.#witness = positions[count - 1]!
     this.#frontier.reachedWithoutHole(reached)
     this.#blockedSince = undefined
-    this.#tellWaiting()
+    this.#waiters.tell()
     return count
   }
 
   async #housekeeping(context: LoopContext): Promise<void> {
     const now = this.#options.clock.monotonic()
-    if (now >= this.#dueCheck) await this.#check(context)
+    if (this.#check.isDue) await this.#check.look(context)
     if (this.#at > this.#published && now >= this.#duePublish) {
       this.#duePublish = now + PUBLISH_MS
       await this.#publish()
     }
     if (this.#rhythm.state !== 'polling' && this.#mark.hasLapsed) this.bellWasLost()
-    if (now >= this.#dueHeartbeat) await this.#beat()
+    if (this.#heart.isDue) await this.#beat()
   }
 
   async #beat(): Promise<void> {
-    const { database, clock, info } = this.#options
     const armed = this.#rhythm.state !== 'polling'
-    // Before the statement: whoever asks for another one meanwhile gets it.
-    this.#dueHeartbeat = clock.monotonic() + HEARTBEAT_MS
-    const beat = await beatHeart(database.control, info.process, armed, this.#options.holdsLock())
+    const isMarked = await this.#heart.beat(armed)
     this.#mark.renewed()
-    this.#wake = beat.wake
-    if (beat.queueUsage >= 0.5 && !this.#queueFull) {
-      this.#options.logger.warn(
-        { usage: beat.queueUsage },
-        'the notification queue of the server is more than half full, so nobody rings; find the session that listens and stays in a transaction',
-      )
-    }
-    this.#queueFull = beat.queueUsage >= 0.5
-    if (!beat.registered) await registerProcess(database.control, info)
-    if (armed && !beat.marked) this.bellWasLost()
+    if (armed && !isMarked) this.bellWasLost()
   }
 
-  /** Has history forked, and may the log be read at all? */
-  async #check(context: LoopContext): Promise<void> {
-    const { database, clock, logger, health } = this.#options
-    for (;;) {
-      const connections = database.control.stats().made
-      const check = await checkLog(database.control)
-      // The look itself may have made one; then it is looked at once more.
-      this.#connections = connections
-      this.#dueCheck = clock.monotonic() + CHECK_MS
-      if (check.epoch !== this.#epoch) await this.#enterEpoch(check.epoch, check.frontier, check.began)
-      if (check.problem === null) break
-      health.report({ name: 'log', live: true, ready: false, reason: check.problem })
-      logger.error({ code: 'LOG_UNSAFE' }, check.problem)
-      await context.wait(5_000)
-    }
-    health.report({ name: 'log', live: true, ready: true })
-  }
-
-  async #enterEpoch(epoch: number, frontier: bigint, began: string | null): Promise<void> {
+  async #enterEpoch({ epoch, frontier, began }: LogCheck): Promise<void> {
     const { database, logger, clock } = this.#options
     const first = this.#epoch === 0
     if (!first)
@@ -399,15 +360,11 @@ export class Tailer implements Service {
     this.#at = this.#frontier.position
     this.#recent.restart(this.#at)
     this.#hole = false
-    this.#tellWaiting()
-  }
-
-  #isWanted(now: number): boolean {
-    return this.#waiting.size > 0 || now - this.#lastWaited < UNWANTED_MS
+    this.#waiters.tell()
   }
 
   #mayArm(): boolean {
-    return this.#wake === 'doorbell' && !this.#queueFull && this.#options.canHear()
+    return this.#heart.mayBeRung && this.#options.canHear()
   }
 
   async #arm(): Promise<void> {
@@ -425,10 +382,6 @@ export class Tailer implements Service {
     const position = this.#at
     await publishFrontier(this.#options.database.control, this.#epoch, position, this.#witness)
     this.#published = position
-  }
-
-  #tellWaiting(): void {
-    for (const end of [...this.#waiting]) end()
   }
 }
 
