@@ -1,19 +1,18 @@
 /**
- * Assembly: builds the parts of an instance, and starts and stops them in order. Creating an instance connects to
- * nothing; emitting needs one connection of the pool and no background work.
+ * Assembly: builds the parts of an instance. Creating one connects to nothing; emitting needs one connection of the pool and
+ * no background work.
  */
 import { createHash, randomUUID } from 'node:crypto'
-import { setMaxListeners } from 'node:events'
 import { hostname } from 'node:os'
 import { createCachePart } from './cache/index.ts'
 import { resolveDatabase } from './database-address.ts'
 import { createDeadLetters } from './dead-letters/index.ts'
 import { createDeliveries, createDelivering, diagnoseDeliveries } from './delivery/index.ts'
 import { createEmitting } from './emitting.ts'
-import { AftercommitError } from './errors.ts'
 import type { EventDefinitions } from './events/index.ts'
 import { createHooks, type Hooks } from './hooks/index.ts'
-import type { Aftercommit, DrainResult, EmittingTransaction, StartOptions } from './instance.ts'
+import type { Aftercommit, EmittingTransaction } from './instance.ts'
+import { createLifetime } from './lifetime.ts'
 import { createLive, type Live } from './live/index.ts'
 import {
   createFollowing,
@@ -30,26 +29,10 @@ import {
 } from './log/index.ts'
 import { createObservers } from './observers-on-demand.ts'
 import { type AftercommitOptions, relayDefaults, withDefaults } from './options.ts'
-import {
-  addressOf,
-  assertSameDatabase,
-  assertSchemaUsable,
-  createDatabase,
-  migrate,
-  toQueryable,
-  waitUntilReachable,
-} from './postgres/index.ts'
+import { addressOf, assertSameDatabase, createDatabase, migrate, toQueryable } from './postgres/index.ts'
 import { createProjections, type ProjectionHandle, type ProjectionOptions } from './projections/index.ts'
 import { createPush } from './push/index.ts'
-import {
-  abortable,
-  createDrainLimit,
-  createGroup,
-  createHealth,
-  createRegistry,
-  type Duration,
-  toMs,
-} from './runtime/index.ts'
+import { createDrainLimit, createGroup, createHealth, createRegistry } from './runtime/index.ts'
 import { createSearch, keepSearch } from './search/index.ts'
 import { createSms } from './sms/index.ts'
 import {
@@ -109,13 +92,7 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
   })
   const tellsDetails = logger.isLevelEnabled?.('debug') ?? true
   const emitting = createEmitting({ database, metrics, telemetry, definitions, limits: resolved.log, tellsDetails })
-  const stopping = new AbortController()
-  // Every reader that is starting listens to it.
-  setMaxListeners(0, stopping.signal)
-  const starts = new Set<Promise<void>>()
   const drainLimit = createDrainLimit(clock, resolved.runtime.shutdownMs)
-  let usable: Promise<void> | undefined
-  let stopped = false
 
   const subscriptions = createSubscriptions({
     ...ground,
@@ -193,7 +170,7 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     limits: resolved.log,
     append: emitting.many,
     areSubscriptionsEnabled: () => observing.inForce()?.settings.graphql.subscriptionsEnabled ?? true,
-    ensureTailer: () => underway(follow()),
+    ensureTailer: () => lifetime.ensureTailer(),
   })
   const workflowsPart = createWorkflows({
     database,
@@ -235,90 +212,27 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     logger: database.logger,
   })
 
-  /** Once per instance: a process whose code does not fit the schema must not go on. */
-  function ensureUsable(): Promise<void> {
-    usable ??= assertSchemaUsable(database).catch((error) => {
-      usable = undefined
-      throw error
-    })
-    return usable
-  }
-
-  async function follow(): Promise<void> {
-    if (stopped) {
-      throw new AftercommitError('STOPPED', 'This instance was stopped, so it was not started again. Create a new one.')
-    }
-    await untilReachable()
-    await ensureUsable()
-    stopping.signal.throwIfAborted()
-    await following.service.start()
-    await abortable(following.tailer.started, stopping.signal)
-  }
-
-  /** A process may be started before its database: it waits, and says that it is not ready. */
-  async function untilReachable(): Promise<void> {
-    const onRetry = () =>
-      health.report({ name: 'database', live: true, ready: false, reason: 'the database is not reachable yet' })
-    await waitUntilReachable(database, { signal: stopping.signal, onRetry })
-    health.forget('database')
-  }
-
-  async function run({ only }: StartOptions): Promise<void> {
-    await follow()
-    if (only) subscriptions.only(only)
-    await background.start()
-    await observing.begin()
-    await schedules.begin()
-    stopping.signal.throwIfAborted()
-    // Before subscriptions: what is served after `start()` finds its caches loaded.
-    await abortable(hooks.service.start(), stopping.signal)
-    await subscriptions.service.start()
-    await observing.confirm()
-    await delivering.service.start()
-  }
-
-  /** `stop()` waits for it: nothing is started behind its back. */
-  function underway(starting: Promise<void>): Promise<void> {
-    starts.add(starting)
-    return starting.finally(() => starts.delete(starting))
-  }
-
-  const start = (startOptions: StartOptions = {}) => underway(run(startOptions))
-
-  /** A relay whose sink is away may be in the middle of a long pause. */
-  async function stopSubscriptions(): Promise<void> {
-    drainLimit.begin()
-    const ended = subscriptions.service.stop()
-    relays.interrupt()
-    await endAll(
-      () => ended,
-      () => hooks.service.stop(),
-      () => delivering.service.stop(),
-      () => background.stop(),
-    )
-  }
-
-  /** For places where nothing runs for long: works off what is there now, then ends what it began. */
-  async function drain({ timeout = '30s' }: { timeout?: Duration } = {}): Promise<DrainResult> {
-    const deadline = clock.monotonic() + toMs(timeout, 'timeout')
-    await start()
-    const head = await settledPosition(database)
-    const isDone = async () => subscriptions.reached(head) && delivering.quiet && !(await delivering.isBehind())
-    let drained = await isDone()
-    while (!drained && clock.monotonic() < deadline) {
-      await clock.sleep(5)
-      drained = await isDone()
-    }
-    await stopSubscriptions()
-    return { drained, head }
-  }
-
+  const lifetime = createLifetime({
+    database,
+    address,
+    health,
+    drainLimit,
+    following,
+    background,
+    observing,
+    schedules,
+    hooks,
+    subscriptions,
+    relays,
+    delivering,
+    live: livePart,
+  })
   const log = createLog<D>({
     database,
     definitions,
     tailer: following.tailer,
     wake: async () => (await readLogSettings(database)).wake,
-    ensureTailer: () => underway(follow()),
+    ensureTailer: () => lifetime.ensureTailer(),
   })
 
   const instance: Aftercommit<D> = {
@@ -374,24 +288,9 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     search: { ...createSearch(database), reindex: observing.reindex },
     deadLetters,
     deliveries,
-    drain,
-    start,
-    async stop() {
-      if (stopped) return
-      stopped = true
-      stopping.abort(new AftercommitError('STOPPED', 'aftercommit was stopped before its database could be reached.'))
-      await Promise.allSettled(starts)
-      hooks.broadcaster.close()
-      await endAll(
-        () => livePart.stop(),
-        stopSubscriptions,
-        () => observing.stop(),
-        () => relays.close(),
-        () => following.service.stop(),
-        () => database.close(),
-        () => address.release(),
-      )
-    },
+    drain: lifetime.drain,
+    start: lifetime.start,
+    stop: lifetime.stop,
     metrics: () => metrics.text(),
     health: () => health.check(),
     verify: async (verifyOptions = {}) => verify(database, await settledPosition(database), verifyOptions.onProgress),
@@ -402,13 +301,6 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     },
   }
   return instance
-}
-
-/** One after the other, all of them: what does not end in time must not keep the rest open. Throws the first failure. */
-async function endAll(...steps: (() => Promise<unknown>)[]): Promise<void> {
-  const failures: unknown[] = []
-  for (const step of steps) await step().catch((error) => failures.push(error))
-  if (failures.length > 0) throw failures[0]
 }
 
 /** Nobody needs anything until subscriptions say so. */

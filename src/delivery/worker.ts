@@ -16,7 +16,6 @@ import {
   type Clock,
   createLoop,
   type Health,
-  isThenable,
   type Logger,
   type Loop,
   type LoopContext,
@@ -30,14 +29,16 @@ import { Claimer, HELD_BACK_MS, mostPerDestination } from './claimer.ts'
 import type { Work } from './delivery.ts'
 import type { Lanes } from './lanes.ts'
 import type { Lease } from './lease.ts'
-import { bury, fail, type OutcomeParts, succeed } from './outcomes.ts'
+import { bury, type OutcomeParts } from './outcomes.ts'
 import { Places } from './places.ts'
 import { createRotation } from './rotation.ts'
-import { Run, withinTime } from './run.ts'
+import { Run } from './run.ts'
 import { Settler, type TakenAlong } from './settler.ts'
+import { Starter } from './starter.ts'
 import { type Claim, type ClaimedRow, hasDue, releaseDeliveries, retryDeliveries, selectHeld } from './statements.ts'
 import { newToken } from './token.ts'
 import type { Trouble } from './trouble.ts'
+import { Works } from './works.ts'
 
 export interface WorkerOptions {
   readonly database: Database
@@ -71,7 +72,8 @@ export class Worker implements Service {
   readonly #outcomes: OutcomeParts
   readonly #claimer: Claimer
   readonly #rotation
-  readonly #works = new Map<string, Work>()
+  readonly #starter: Starter
+  readonly #works = new Works()
   readonly #places: Places
   #stopping = false
   /** Rows that came without a claim. Nothing waits behind them, so their end is no reason to look for more. */
@@ -103,6 +105,15 @@ export class Worker implements Service {
       isAwaited: (claim) => this.#stopping || !this.#begun.has(claim),
       trouble: options.trouble,
     }
+    this.#starter = new Starter({
+      ...options,
+      places: this.#places,
+      claimer: this.#claimer,
+      outcomes: this.#outcomes,
+      isStopping: () => this.#stopping,
+      isFollowed: (claim) => !this.#begun.has(claim),
+      giveBack: (claims) => this.#giveBack(claims),
+    })
     this.#loop = createLoop({
       name: this.name,
       clock,
@@ -137,12 +148,12 @@ export class Worker implements Service {
   }
 
   register(work: Work): void {
-    this.#works.set(nameOf(work), work)
+    this.#works.add(work)
     this.#renamed()
   }
 
   unregister(kind: string, name: string): void {
-    this.#works.delete(nameOf({ kind, name }))
+    this.#works.remove(kind, name)
     this.#renamed()
   }
 
@@ -178,7 +189,7 @@ export class Worker implements Service {
   reserve(kind: string, names: readonly string[]): Reservation | undefined {
     const { lease } = this.#options
     if (this.#stopping || this.state !== 'running' || names.length > this.#places.free) return undefined
-    const isMine = (name: string) => this.#works.has(nameOf({ kind, name })) && !lease.isPaused(kind, name, '')
+    const isMine = (name: string) => this.#works.get({ kind, name }) !== undefined && !lease.isPaused(kind, name, '')
     const worker = lease.worker
     return worker !== undefined && names.every(isMine) ? { worker, token: newToken() } : undefined
   }
@@ -191,7 +202,7 @@ export class Worker implements Service {
       this.#begun.add(row)
       await this.#accept(row)
     }
-    this.#startWaiting()
+    this.#starter.startWaiting()
   }
 
   /** Rows of ended work that nothing waits for, to be deleted in a transaction that is written anyway. */
@@ -305,7 +316,7 @@ export class Worker implements Service {
         const accepted = this.#accept(row)
         if (accepted) await accepted
       }
-      this.#startWaiting()
+      this.#starter.startWaiting()
       await this.#rotation.turn()
       if (restMs > 0) await context.wait(restMs)
       context.beat()
@@ -315,7 +326,7 @@ export class Worker implements Service {
   /** Undefined when it can be started; else resolves when it was dealt with otherwise. */
   #accept(row: ClaimedRow): Promise<void> | undefined {
     const lane = this.#options.lanes.known(row.lane)!
-    const work = this.#works.get(nameOf(lane))
+    const work = this.#works.get(lane)
     // Unregistered while the claim was under way.
     if (!work) return this.#giveBack([row])
     const run = new Run(row, lane, work)
@@ -331,66 +342,8 @@ export class Worker implements Service {
     })
   }
 
-  #startWaiting(): void {
-    const { lease } = this.#options
-    const places = this.#places
-    // A process that stood still past its lease must not begin what somebody else may have by now.
-    if (places.waiting.length === 0 || lease.worker === undefined) return
-    const paused: Run[] = []
-    let next = 0
-    while (next < places.waiting.length && !places.isFull && !this.#stopping) {
-      const run = places.waiting[next++]!
-      if (lease.isPaused(run.work.kind, run.work.name, run.delivery.destination)) paused.push(run)
-      else this.#start(run)
-    }
-    if (next > 0) places.waiting = places.waiting.slice(next)
-    if (paused.length > 0) void this.#giveBack(paused.map(({ claim }) => claim))
-  }
-
-  #start(run: Run): void {
-    const { clock } = this.#options
-    run.startedMs = clock.monotonic()
-    let result: unknown
-    try {
-      result = run.work.run(run.delivery, run)
-    } catch (error) {
-      this.#places.running.add(run)
-      void this.#ended(run, fail(this.#outcomes, run, error))
-      return
-    }
-    if (!isThenable(result) && !run.row.suspect) {
-      this.#claimer.ended()
-      succeed(this.#outcomes, run)
-      return
-    }
-    this.#places.running.add(run)
-    void this.#ended(
-      run,
-      withinTime(Promise.resolve(result), run, clock).then(
-        () => succeed(this.#outcomes, run),
-        (error) => fail(this.#outcomes, run, error),
-      ),
-    )
-  }
-
-  async #ended(run: Run, settled: Promise<void>): Promise<void> {
-    const { logger, clock } = this.#options
-    await settled.catch((error) => {
-      logger.error(
-        { err: error, delivery: String(run.claim.id) },
-        'what became of a delivery was not written; it is taken up when this process ends',
-      )
-    })
-    // Until its end is written it would be taken for what ended the process, should the next one do that.
-    while (run.row.suspect && this.#settler.isUnsettled(run.claim)) await clock.sleep(1)
-    this.#places.running.delete(run)
-    this.#claimer.ended()
-    if (this.#places.waiting.length > 0) this.#startWaiting()
-    else this.#claimer.settled(!this.#begun.has(run.row))
-  }
-
   #renamed(): void {
-    const names = JSON.stringify([...this.#works.values()].map(({ kind, name }) => ({ kind, name })))
+    const { names } = this.#works
     this.#claimer.names = names
     this.#options.lease.rename(names)
     this.wake()
@@ -416,8 +369,4 @@ function cancelled({ delivery }: Run): AftercommitError {
     'CLAIM_LOST',
     `Delivery ${delivery.id} of "${delivery.name}" was cancelled, or somebody else has it: what is done now changes nothing.`,
   )
-}
-
-function nameOf({ kind, name }: { kind: string; name: string }): string {
-  return JSON.stringify([kind, name])
 }
