@@ -106,19 +106,21 @@ describe.each(Object.entries(LIBRARIES))('%s', (name, open) => {
     })
   })
 
-  test.skipIf(skip)('the database is asked for its identity once, not in every transaction', async (context) => {
-    if (!library.sent) return context.skip('our own transactions share the identity of their pool')
-    const ours = openDatabase({ database: url })
-    const cost = async (fn: (tx: unknown) => Promise<void>) => {
-      const before = library.sent!()
-      await library.transaction(fn)
-      return library.sent!() - before
-    }
-    const check = async (tx: unknown) => assertSameDatabase(ours, toQueryable(tx, ours.schema))
-    const [first, second, empty] = [await cost(check), await cost(check), await cost(async () => {})]
-    expect(first).toBeGreaterThan(second)
-    expect(second).toBe(empty)
-  })
+  // Our own transactions share the identity of their pool.
+  if (name !== 'our own transaction') {
+    test.skipIf(skip)('the database is asked for its identity once, not in every transaction', async () => {
+      const ours = openDatabase({ database: url })
+      const cost = async (fn: (tx: unknown) => Promise<void>) => {
+        const before = library.sent!()
+        await library.transaction(fn)
+        return library.sent!() - before
+      }
+      const check = async (tx: unknown) => assertSameDatabase(ours, toQueryable(tx, ours.schema))
+      const [first, second, empty] = [await cost(check), await cost(check), await cost(async () => {})]
+      expect(first).toBeGreaterThan(second)
+      expect(second).toBe(empty)
+    })
+  }
 })
 
 async function addNote(db: Queryable, id: number, content: string): Promise<void> {
