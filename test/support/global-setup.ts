@@ -3,7 +3,7 @@
  * that server instead, and nothing is started.
  */
 import { existsSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type EmbeddedPostgres, startEmbedded } from 'aftercommit-embedded'
@@ -27,6 +27,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
     return async () => {}
   }
   const folder = await mkdtemp(join(memoryFolder(), 'ac-test-'))
+  // Under root the server runs as another user. Where that one cannot get in, its data would be kept elsewhere, on a disk.
+  await chmod(folder, 0o755)
   const servers = await Promise.all([
     start(join(folder, '18')),
     // The oldest version we support, where its binaries are installed; elsewhere those tests run on the newest.
