@@ -70,6 +70,8 @@ create index letters_streak on :schema.letters (kind, owner) where streak;
 create index letters_marked on :schema.letters (kind, owner, position)
   where status = 'redriving' or (parks and status in ('discarded', 'resolved'));
 create index letters_recent on :schema.letters (changed_at desc, id desc);
+-- What retention goes by.
+create index letters_settled on :schema.letters (changed_at) where status in ('resolved', 'discarded') and not parks;
 
 -- Copies of events that wait behind a dead letter of their key, in order.
 create table :schema.parked (

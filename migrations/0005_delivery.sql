@@ -15,6 +15,7 @@ create table :schema.delivery_lanes (
   priority smallint not null default 0,
   unique (kind, name, destination, tenant, priority)
 );
+create index delivery_lanes_name on :schema.delivery_lanes (kind, name, lane);
 
 -- One thing to do. Rows are deleted when they are done, so they live in segments: new work goes into the current one, a
 -- segment that has run empty is truncated (rotate_deliveries), and nothing is left for vacuum, whatever holds it back.
@@ -25,7 +26,7 @@ create table :schema.deliveries (
   lane integer not null,
   -- Whose dead letter it would be.
   owner text not null,
-  -- What order goes by. `ordered`: waits for those before it with the same lane and key.
+  -- What order goes by. `ordered`: waits for those before it with the same kind, name and key, in whatever lane.
   key text,
   ordered boolean not null default false,
   -- At most one at a time for a lane; always in segment 0, which can enforce it.
@@ -48,7 +49,7 @@ create table :schema.deliveries (
   primary key (segment, id)
 ) partition by list (segment);
 create index deliveries_due on :schema.deliveries (lane, run_at, id);
-create index deliveries_order on :schema.deliveries (lane, key, id) where ordered;
+create index deliveries_order on :schema.deliveries (key, lane, id) where ordered;
 
 create table :schema.deliveries_0 partition of :schema.deliveries for values in (0)
   with (fillfactor = 70, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.05);
@@ -167,7 +168,8 @@ begin
   insert into :schema.deliveries (segment, id, lane, owner, key, ordered, unique_key, payload, run_at, attempts,
                                   first_attempt_at, last_attempt_at, error, token, worker)
   select case when r.unique_key is not null or r.run_at is not null or r.delay_ms > 2000 or r.attempts > 0 then 0 else s.segment end,
-         nextval(:delivery_ids_literal::regclass), r.lane, r.owner, r.key, coalesce(r.ordered, false), r.unique_key, r.payload,
+         nextval(:delivery_ids_literal::regclass), r.lane, r.owner, r.key, coalesce(r.ordered and r.key is not null, false),
+         r.unique_key, r.payload,
          coalesce(r.run_at, clock_timestamp() + make_interval(secs => coalesce(r.delay_ms, 0) / 1000.0)), coalesce(r.attempts, 0),
          case when r.attempts > 0 then clock_timestamp() - make_interval(secs => coalesce(r.since_first_ms, 0) / 1000.0) end,
          case when r.attempts > 0 then clock_timestamp() end, r.error,
@@ -204,87 +206,151 @@ language sql stable set search_path = pg_catalog, pg_temp as $aftercommit$
 $aftercommit$;
 
 -- Lanes that may have something due, found by probes and never by a scan of their rows: those of the rotating segments,
--- which hold little else; those of the oldest rows that were put off and are due; and some of segment 0 from anywhere, so
--- that lanes which are held back cannot hide the others for ever.
+-- which hold little else, and those of the oldest rows that were put off and are due. Where that is not all, others may be
+-- hidden behind lanes that are held back or of foreign names: then the registered ones that are not paused are looked at one
+-- by one. With a null when there may be still more.
 --
 -- This and the functions below keep one plan each, which goes along the index by lane step by step: rows come and go too
 -- fast for statistics to be right, a plan for every call would take longer than the look itself, and one that sorts or
 -- joins whole tables would look at everything that is scheduled.
-create function :schema.due_lanes(p_most integer) returns setof integer
+create function :schema.due_lanes(p_names jsonb, p_most integer) returns setof integer
 language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off
 set enable_incremental_sort = off set enable_hashjoin = off set enable_mergejoin = off set plan_cache_mode = force_generic_plan
 as $aftercommit$
+declare
+  v_now timestamptz := clock_timestamp();
+  -- From a little before the first to a little after the last, so that those at the ends are met as often as others.
+  v_begin integer := floor(random() * (coalesce((select max(lane) from :schema.delivery_lanes), 0) + 100))::integer - 50;
+  v_rotating integer[];
+  v_put_off integer[];
+  v_known integer[] := '{}';
+  v_more boolean;
 begin
-  return query
-  with recursive begin_at as materialized (
-    -- From a little before the first to a little after the last, so that those at the ends are met as often as others.
-    select floor(random() * (coalesce((select max(lane) from :schema.delivery_lanes), 0) + 100))::integer - 50 as lane),
-  later(lane, n) as (
-    (select d.lane, 1 from begin_at b, lateral (
-       select lane from :schema.deliveries where segment in (1, 2, 3, 4) and lane > b.lane order by lane limit 1) d)
-    union all
-    select (select d.lane from :schema.deliveries d where d.segment in (1, 2, 3, 4) and d.lane > b.lane order by d.lane limit 1), b.n + 1
-      from later b
-     where b.lane is not null and b.n < p_most),
-  earlier(lane, n) as (
-    (select d.lane, 1 from begin_at b, lateral (
-       select lane from :schema.deliveries where segment in (1, 2, 3, 4) and lane <= b.lane order by lane limit 1) d)
-    union all
-    select (select d.lane from :schema.deliveries d, begin_at f
-             where d.segment in (1, 2, 3, 4) and d.lane > b.lane and d.lane <= f.lane order by d.lane limit 1), b.n + 1
-      from earlier b
-     where b.lane is not null and b.n < p_most),
-  -- Up and down from there: upwards alone would hardly ever come to the first lanes.
-  put_off_above(lane, n) as (
-    (select d.lane, 1 from begin_at b, lateral (
-       select lane from :schema.deliveries where segment = 0 and lane > b.lane order by lane limit 1) d)
-    union all
-    select (select d.lane from :schema.deliveries d where d.segment = 0 and d.lane > b.lane order by d.lane limit 1), b.n + 1
-      from put_off_above b
-     where b.lane is not null and b.n < 50),
-  put_off_below(lane, n) as (
-    (select d.lane, 1 from begin_at b, lateral (
-       select lane from :schema.deliveries where segment = 0 and lane <= b.lane order by lane desc limit 1) d)
-    union all
-    select (select d.lane from :schema.deliveries d where d.segment = 0 and d.lane < b.lane order by d.lane desc limit 1), b.n + 1
-      from put_off_below b
-     where b.lane is not null and b.n < 50)
-  select distinct found.lane
-    from (select lane from later union all select lane from earlier
-          union all select lane from put_off_above union all select lane from put_off_below
-          union all
-          select oldest.lane
-            from (select d.lane from :schema.deliveries d
-                   -- In a subquery it is asked once, and the index ends the look where the future begins.
-                   where d.segment = 0 and d.run_at <= (select clock_timestamp()) and d.token is null
-                   order by d.run_at limit 300) oldest) found
-   where found.lane is not null
-   limit p_most;
+  v_rotating := array(
+    with recursive later(lane, n) as (
+      (select lane, 1 from :schema.deliveries where segment in (1, 2, 3, 4) and lane > v_begin order by lane limit 1)
+      union all
+      select (select d.lane from :schema.deliveries d where d.segment in (1, 2, 3, 4) and d.lane > b.lane order by d.lane limit 1), b.n + 1
+        from later b
+       where b.lane is not null and b.n < p_most),
+    earlier(lane, n) as (
+      (select lane, 1 from :schema.deliveries where segment in (1, 2, 3, 4) and lane <= v_begin order by lane limit 1)
+      union all
+      select (select d.lane from :schema.deliveries d
+               where d.segment in (1, 2, 3, 4) and d.lane > b.lane and d.lane <= v_begin order by d.lane limit 1), b.n + 1
+        from earlier b
+       where b.lane is not null and b.n < p_most)
+    select found.lane
+      from (select lane from later union all select lane from earlier) found
+     where found.lane is not null
+     limit p_most);
+  v_put_off := array(
+    select d.lane from :schema.deliveries d
+     where d.segment = 0 and d.run_at <= v_now and d.token is null
+     order by d.run_at
+     limit 300);
+  v_more := cardinality(v_rotating) = p_most;
+  if v_more or cardinality(v_put_off) = 300 then
+    v_known := array(
+      select l.lane
+        from (select n.kind, n.name
+                from jsonb_to_recordset(p_names) as n(kind text, name text)
+                left join :schema.delivery_pauses p on p.kind = n.kind and p.name = n.name
+               where p.kind is null
+               -- In any order: one with many lanes must not be first every time.
+               order by random()) n
+       cross join lateral (
+         (select l.lane
+            from :schema.delivery_lanes l
+            left join :schema.destinations t on t.destination = l.destination and t.paused
+           where l.kind = n.kind and l.name = n.name and l.lane > v_begin and t.destination is null
+           order by l.lane
+           limit 2000)
+         union all
+         (select l.lane
+            from :schema.delivery_lanes l
+            left join :schema.destinations t on t.destination = l.destination and t.paused
+           where l.kind = n.kind and l.name = n.name and l.lane <= v_begin and t.destination is null
+           order by l.lane
+           limit 2000)) l
+       limit 2000);
+    v_more := v_more or cardinality(v_known) = 2000;
+    v_known := array(
+      select u.lane
+        from unnest(v_known) as u(lane)
+       cross join lateral (
+         select from :schema.deliveries d
+          where d.lane = u.lane and d.run_at <= v_now and d.token is null
+          order by d.run_at, d.id
+          limit 1) d
+       limit p_most);
+    v_more := v_more or cardinality(v_known) = p_most;
+  end if;
+  return query select distinct u.lane from unnest(v_rotating || v_put_off || v_known) as u(lane);
+  if v_more then return next null; end if;
 end
 $aftercommit$;
 
--- What may be done next in a lane with an order: the first of each key, unless a dead letter stands before it, and whatever
--- has no order. One look along the index, so that a key with much behind it costs little more than one with nothing.
-create function :schema.first_in_turn(p_lane integer, p_kind text, p_now timestamptz, p_most integer)
+-- What may be done next in a lane with an order: of each key that has something due here the first one, unless it is in
+-- another lane of the name or a dead letter stands before it, and whatever has no order.
+create function :schema.first_in_turn(p_lane integer, p_now timestamptz, p_most integer)
 returns table (segment smallint, id bigint)
 language plpgsql stable
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off
 set enable_incremental_sort = off set enable_hashjoin = off set enable_mergejoin = off set plan_cache_mode = force_generic_plan
 as $aftercommit$
 #variable_conflict use_column
+declare
+  v_of record;
 begin
+  -- Where the walk below begins and ends: most names have one lane, and then it looks no further.
+  select l.kind, l.name,
+         (select min(s.lane) from :schema.delivery_lanes s where s.kind = l.kind and s.name = l.name) as first_lane,
+         (select max(s.lane) from :schema.delivery_lanes s where s.kind = l.kind and s.name = l.name) as last_lane
+    into v_of
+    from :schema.delivery_lanes l
+   where l.lane = p_lane;
   return query
   select c.segment, c.id
     from (select h.segment, h.id, h.run_at
-            from (select distinct on (e.key) e.segment, e.id, e.key, e.owner, e.token, e.run_at
+            from (select distinct w.key
+                    -- Along the index by lane: what is looked at here must not be more than what is due in this one.
+                    from (select d.key, d.ordered
+                            from :schema.deliveries d
+                           where d.lane = p_lane and d.token is null and d.run_at <= p_now
+                           order by d.run_at, d.id
+                          offset 0) w
+                   where w.ordered) k
+           cross join lateral (
+             -- The first of the key in each lane, from lane to lane: other names may have much of the same key.
+             with recursive heads as (
+               (select e.segment, e.id, e.lane, e.owner, e.token, e.run_at
+                  from :schema.deliveries e
+                 where e.ordered and e.key = k.key and e.lane >= v_of.first_lane and e.lane <= v_of.last_lane
+                 order by e.lane, e.id
+                 limit 1)
+               union all
+               select n.segment, n.id, n.lane, n.owner, n.token, n.run_at
+                 from heads b
+                cross join lateral (
+                  select e.segment, e.id, e.lane, e.owner, e.token, e.run_at
                     from :schema.deliveries e
-                   where e.lane = p_lane and e.ordered
-                   order by e.key, e.id) h
-           where h.token is null
+                   where e.ordered and e.key = k.key and e.lane > b.lane and e.lane <= v_of.last_lane
+                   order by e.lane, e.id
+                   limit 1) n
+                where b.lane < v_of.last_lane)
+             select f.segment, f.id, f.lane, f.owner, f.token, f.run_at
+               from heads f
+               join :schema.delivery_lanes s on s.lane = f.lane
+              where s.kind = v_of.kind and s.name = v_of.name
+              order by f.id
+              limit 1) h
+           where h.lane = p_lane
+             and h.token is null
              and h.run_at <= p_now
              and not exists (
                select from :schema.letters x
-                where x.kind = p_kind and x.owner = h.owner and x.key = h.key and x.parks
+                where x.kind = v_of.kind and x.owner = h.owner and x.key = k.key and x.parks
                   and (x.status = 'dead' or x.status = 'redriving' and x.delivery is not null and x.placed is null))
           union all
           (select d.segment, d.id, d.run_at
@@ -365,7 +431,6 @@ as $aftercommit$
 declare
   -- A variable, since a condition on clock_timestamp() itself cannot use an index.
   v_now timestamptz := clock_timestamp();
-  v_live text[];
   v_left integer := p_limit;
   v_got integer;
   v_level record;
@@ -376,26 +441,31 @@ begin
   if not found then
     raise exception 'The lease of this worker ran out, so nothing was claimed.' using errcode = 'AC010';
   end if;
-  select array_agg(worker) into v_live from :schema.delivery_workers where lease_until > v_now or worker = p_worker;
-
   if p_running is not null then
     update :schema.delivery_workers set running = p_running where worker = p_worker and running <> p_running;
   end if;
 
   if p_suspects and exists (select from :schema.delivery_workers where lease_until <= v_now) then
-    -- The first of each destination: one that takes nothing now must not keep the others waiting.
+    -- The first of each destination: one that takes nothing now must not keep the others waiting. What was claimed was due,
+    -- so what is due later is not looked at. Who is alive is asked with the same snapshot: claims may be younger than this one.
     for v_suspect in
-      select distinct on (l.destination) d.segment, d.id, l.destination
-        from :schema.deliveries d
-        join :schema.delivery_lanes l on l.lane = d.lane
-        join jsonb_to_recordset(p_names) as n(kind text, name text) on n.kind = l.kind and n.name = l.name
+      select distinct on (l.destination) d.segment, d.id, d.token, l.destination
+        from jsonb_to_recordset(p_names) as n(kind text, name text)
+        join :schema.delivery_lanes l on l.kind = n.kind and l.name = n.name
         left join :schema.delivery_pauses p on p.kind = l.kind and p.name = l.name
         left join :schema.destinations t on t.destination = l.destination and t.paused
-       where d.token is not null and d.worker <> all (v_live) and p.kind is null and t.destination is null
+       cross join lateral (
+         select d.segment, d.id, d.token
+           from :schema.deliveries d
+          where d.lane = l.lane and d.run_at <= v_now and d.token is not null
+            and not exists (select from :schema.delivery_workers w where w.worker = d.worker and w.lease_until > v_now)
+          order by d.run_at, d.id
+          limit 1) d
+       where p.kind is null and t.destination is null
        order by l.destination, d.id
     loop
       perform from :schema.deliveries d
-        where d.segment = v_suspect.segment and d.id = v_suspect.id and d.token is not null and d.worker <> all (v_live)
+        where d.segment = v_suspect.segment and d.id = v_suspect.id and d.token = v_suspect.token
           for update skip locked;
       continue when not found;
       continue when :schema.grant_deliveries(p_worker, v_suspect.destination, 1, 1, 1) < 1;
@@ -414,7 +484,7 @@ begin
   for v_level in
     -- In any order: lanes that are held back must not be first every time.
     select l.priority, array_agg(l.lane order by random()) as lanes
-      from :schema.due_lanes(500) b
+      from :schema.due_lanes(p_names, 500) b
       join :schema.delivery_lanes l on l.lane = b
       join jsonb_to_recordset(p_names) as n(kind text, name text) on n.kind = l.kind and n.name = l.name
       left join :schema.delivery_pauses p on p.kind = l.kind and p.name = l.name
@@ -433,23 +503,26 @@ begin
     return query
     with turns as materialized (
       -- What waits for an earlier one of its key is not wanted: it would use up what others could be granted.
-      select t.lane, t.kind, t.ordered, :schema.grant_deliveries(p_worker, t.destination,
+      select t.lane, due.ordered, :schema.grant_deliveries(p_worker, t.destination,
                case
                  when t.destination = '' then t.share
-                 when t.ordered then (select count(*)::integer from :schema.first_in_turn(t.lane, t.kind, v_now, t.share))
-                 else (select count(*)::integer
-                         from (select from :schema.deliveries d
-                                where d.lane = t.lane and d.run_at <= v_now and d.token is null
-                                order by d.run_at, d.id
-                                limit t.share) due)
+                 when due.ordered then (select count(*)::integer from :schema.first_in_turn(t.lane, v_now, t.share))
+                 else due.count
                end,
                p_most - coalesce((p_running ->> t.destination)::integer, 0) - (t.nth - 1) * t.share, p_places) as granted
-        from (select l.lane, l.kind, l.destination,
-                     exists (select from :schema.deliveries o where o.lane = l.lane and o.ordered) as ordered,
+        from (select l.lane, l.destination,
                      greatest(1, v_left / cardinality(v_level.lanes)) as share,
-                     row_number() over (partition by l.destination order by l.lane)::integer as nth
-                from unnest(v_level.lanes[1 : v_left]) as u(lane)
-                join :schema.delivery_lanes l on l.lane = u.lane) t),
+                     -- Of one destination too, any lane may be the first, and have what there is to have.
+                     row_number() over (partition by l.destination order by u.at)::integer as nth
+                from unnest(v_level.lanes[1 : v_left]) with ordinality as u(lane, at)
+                join :schema.delivery_lanes l on l.lane = u.lane) t
+       cross join lateral (
+         select count(*)::integer as count, coalesce(bool_or(d.ordered), false) as ordered
+           from (select d.ordered
+                   from :schema.deliveries d
+                  where d.lane = t.lane and d.run_at <= v_now and d.token is null
+                  order by d.run_at, d.id
+                  limit t.share) d) due),
     picked as materialized (
       select d.segment, d.id
         from turns t
@@ -457,6 +530,7 @@ begin
          select d.segment, d.id
            from :schema.deliveries d
           where not t.ordered
+            and not d.ordered
             and d.lane = t.lane
             and d.run_at <= v_now
             and d.token is null
@@ -469,10 +543,15 @@ begin
         from turns t
        cross join lateral (
          select d.segment, d.id
-           from :schema.first_in_turn(t.lane, t.kind, v_now, t.granted) f
-           join :schema.deliveries d on d.segment = f.segment and d.id = f.id
-          where d.token is null
-            for update of d skip locked) d
+           from :schema.first_in_turn(t.lane, v_now, t.granted) f
+          cross join lateral (
+            -- One, by its key: a join may read all rows where the plan was made before there were many.
+            select d.segment, d.id
+              from :schema.deliveries d
+             where d.segment = f.segment and d.id = f.id and d.token is null
+             limit 1
+               for update skip locked) d
+          limit t.granted) d
        where t.ordered and t.granted > 0)
     update :schema.deliveries d
        set token = p_token, worker = p_worker, alone = false, attempts = d.attempts + 1,
@@ -496,10 +575,10 @@ as $aftercommit$
 declare
   v_now timestamptz := clock_timestamp();
   v_next timestamptz;
-  v_lanes integer[] := array(select :schema.due_lanes(500));
+  v_lanes integer[] := array(select :schema.due_lanes(p_names, 500));
 begin
   -- There may be more lanes than were looked at.
-  if cardinality(v_lanes) = 500 then return 0; end if;
+  if array_position(v_lanes, null) is not null then return 0; end if;
   -- What rests or is only probed may be well again before its time, which nobody is told of: looked for every second.
   select min(greatest(f.run_at, case when t.open_until > v_now or t.resting_until > v_now
                                      then least(greatest(t.open_until, t.resting_until), v_now + interval '1 second') end))
@@ -522,16 +601,27 @@ $aftercommit$;
 
 -- Whether something of the registered names could be done now but for a limit, a circuit or a rest of its destination. What
 -- is paused, or stands behind a dead letter, waits for somebody, and may wait for ever.
+-- Every lane is looked at: whoever asks ends when the answer is no.
 create function :schema.has_due_deliveries(p_names jsonb) returns boolean
-language sql volatile set search_path = pg_catalog, pg_temp as $aftercommit$
-  select exists (
-    select from :schema.due_lanes(500) b
-      join :schema.delivery_lanes l on l.lane = b
-      join jsonb_to_recordset(p_names) as n(kind text, name text) on n.kind = l.kind and n.name = l.name
+language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off
+set enable_incremental_sort = off set enable_hashjoin = off set enable_mergejoin = off set plan_cache_mode = force_generic_plan
+as $aftercommit$
+declare
+  v_now timestamptz := clock_timestamp();
+begin
+  return exists (
+    select from jsonb_to_recordset(p_names) as n(kind text, name text)
+      join :schema.delivery_lanes l on l.kind = n.kind and l.name = n.name
       left join :schema.delivery_pauses p on p.kind = l.kind and p.name = l.name
       left join :schema.destinations t on t.destination = l.destination and t.paused
      where p.kind is null and t.destination is null
-       and exists (select from :schema.first_in_turn(l.lane, l.kind, clock_timestamp(), 1)))
+       and case
+             when not exists (select from :schema.deliveries d where d.lane = l.lane and d.run_at <= v_now and d.token is null) then false
+             when exists (select from :schema.deliveries d
+                           where d.lane = l.lane and d.run_at <= v_now and d.token is null and not d.ordered) then true
+             else exists (select from :schema.first_in_turn(l.lane, v_now, 1))
+           end);
+end
 $aftercommit$;
 
 -- Empties segments that have run dry and makes the next one current. TRUNCATE needs an exclusive lock for a moment: it is

@@ -6,7 +6,7 @@ import { createHash, randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { createCachePart } from './cache/index.ts'
 import { resolveDatabase } from './database-address.ts'
-import { createDeadLetters } from './dead-letters/index.ts'
+import { createDeadLetters, pruneLetters } from './dead-letters/index.ts'
 import { createDeliveries, createDelivering, diagnoseDeliveries } from './delivery/index.ts'
 import { createEmitting } from './emitting.ts'
 import type { EventDefinitions } from './events/index.ts'
@@ -82,6 +82,7 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
       delivering.nudged()
     },
     onRing: () => delivering.wake(),
+    onLock: () => delivering.nudged(),
     info: {
       process: processId,
       host: hostname(),
@@ -205,6 +206,7 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     await workflowsPart.prune()
     await prunePush()
     await keepSearch(database)
+    await pruneLetters(database.control, resolved.dlq.retentionSeconds)
   }
   const background = createGroup({
     name: 'subscription upkeep',

@@ -44,8 +44,10 @@ export interface AftercommitOptions<D extends EventDefinitions = EventDefinition
 export interface DeadLetterOptions {
   /** Keep stacks of errors; they may quote data. */
   readonly storeStacks?: boolean | undefined
-  /** Try dead letters again by themselves, so long after they died and so often; off unless told. */
+  /** Try dead letters of subscriptions again by themselves, so long after they died and so often; off unless told. */
   readonly autoRedrive?: { readonly after: Duration; readonly max: number } | undefined
+  /** How long letters are kept that were redriven with success or discarded; 30 days unless told. Dead ones stay. */
+  readonly retention?: Duration | undefined
 }
 
 /** What is given here goes before `[runtime]` of the observer file. */
@@ -83,7 +85,11 @@ export function withDefaults(options: AftercommitOptions) {
     logger: options.logger ?? silentLogger,
     clock: options.clock ?? systemClock,
     telemetry: options.telemetry ?? noTelemetry,
-    dlq: { storeStacks: options.dlq?.storeStacks ?? false, autoRedrive: autoRedrive(options.dlq?.autoRedrive) },
+    dlq: {
+      storeStacks: options.dlq?.storeStacks ?? false,
+      autoRedrive: autoRedrive(options.dlq?.autoRedrive),
+      retentionSeconds: toMs(options.dlq?.retention ?? '30d', 'dlq.retention') / 1_000,
+    },
     runtime: {
       record: options.runtime?.record,
       channelCapacity: given(options.runtime?.channelCapacity, 'runtime.channelCapacity'),

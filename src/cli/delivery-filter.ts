@@ -18,7 +18,7 @@ export function addDeliveryFilter(command: Command): Command {
     .addOption(new Option('--kind <kind>', 'only this kind').choices(KINDS))
     .option('--name <name>', 'only this name')
     .option('--owner <id>', 'only those of this observer or workflow')
-    .option('--destination <destination>', 'only what goes there')
+    .option('--destination <destination>', 'only what goes there; an origin for all at it')
     .addOption(new Option('--state <state>', 'only in this state').choices(STATES))
 }
 

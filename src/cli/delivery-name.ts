@@ -1,4 +1,7 @@
-/** What `deliveries pause` and `resume` are about: a name, whose kind need not be said when there is only one, or a destination. */
+/**
+ * What `deliveries pause` and `resume` are about: a name, whose kind need not be said when there is only one, or a
+ * destination, which the library knows.
+ */
 import { type Command, Option } from 'commander'
 import { AftercommitError } from '../errors.ts'
 import { closest } from '../events/index.ts'
@@ -15,7 +18,12 @@ export function addTarget(command: Command): Command {
   return command
     .argument('[name]', 'what a process has registered to do')
     .addOption(new Option('--kind <kind>', 'of this kind; needed where two have the name').choices(KINDS))
-    .addOption(new Option('--destination <destination>', 'instead of a name: whatever goes there').conflicts('kind'))
+    .addOption(
+      new Option(
+        '--destination <destination>',
+        'instead of a name: whatever goes there; an origin for all at it',
+      ).conflicts('kind'),
+    )
 }
 
 export async function findTarget(
@@ -53,7 +61,7 @@ export function nearestName(name: string, names: readonly WorkName[]): string {
   return near === undefined ? '' : ` Did you mean ${JSON.stringify(near)}?`
 }
 
-/** `effect mail`, or the destination. */
-export function describeTarget(target: PauseTarget): string {
-  return 'destination' in target ? target.destination : `${target.kind} ${target.name}`
+/** `effect mail`, or destinations. */
+export function describeTargets(targets: readonly PauseTarget[]): string {
+  return targets.map((one) => ('destination' in one ? one.destination : `${one.kind} ${one.name}`)).join(', ')
 }

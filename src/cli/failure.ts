@@ -14,6 +14,7 @@ const EXIT_CODES: Partial<Record<ErrorCode, ExitCode>> = {
   BAD_EVENT: EXIT.usage,
   BAD_EVENT_NAME: EXIT.usage,
   BAD_JSON: EXIT.usage,
+  UNKNOWN_DESTINATION: EXIT.usage,
   BAD_CONFIG: EXIT.configuration,
   BAD_OPTION: EXIT.configuration,
   BAD_DURATION: EXIT.configuration,

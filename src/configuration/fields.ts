@@ -89,13 +89,17 @@ export const networkTarget = expecting(
   'must be an address, a network or a host name, like "127.0.0.1", "10.20.0.0/16" or "erp.internal"',
 )
 
-/** An origin such as https://erp.example.com, or a provider. */
+/**
+ * An origin such as https://erp.example.com, a provider, or a word of a workflow. No word has a dot in it: a host without
+ * its scheme is a mistake, and would limit nothing.
+ */
 export const destination = expecting(
   z
     .string()
-    .regex(/^(?:https?:\/\/[^/?#\s@]+|slack|smtp|sms|push|search)$/)
+    .regex(/^(?:https?:\/\/[^/?#\s@]+|[A-Za-z0-9](?:[\w: -]{0,98}\w)?)$/)
     .refine((key) => !key.includes('://') || URL.canParse(key)),
-  'must be an origin like "https://erp.example.com", without a path, or a provider: slack, smtp, sms, push, search',
+  'must be an origin like "https://erp.example.com", without a path; a provider: slack, smtp, sms, push, search; or what a ' +
+    'workflow calls a destination: 1 to 100 letters, digits, spaces and _ : -',
 )
 
 export function parseRate(text: string): Rate {

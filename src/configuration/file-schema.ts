@@ -67,10 +67,14 @@ const log = table('The log of events.', {
 
 const dlq = table('Dead letters.', {
   store_stacks: setting(z.boolean(), { description: 'Keep stacks of errors; they may quote data.', fallback: false }),
-  auto_redrive: table('Try dead letters again by themselves; off unless given.', {
+  auto_redrive: table('Try dead letters of subscriptions again by themselves; off unless given.', {
     after: needed(duration, { description: 'So long after they died.' }),
     max: needed(count, { description: 'So often.' }),
   }).optional(),
+  retention: setting(duration, {
+    description: 'How long letters are kept that were redriven with success or discarded. Dead ones stay.',
+    fallback: '30d',
+  }),
 })
 
 const runtime = table('How much observers do at once.', {
@@ -122,9 +126,19 @@ const emailTemplate = table('A mail that actions use by its name.', {
   context.addIssue({ code: 'custom', path: ['html'], message: 'is missing. A mail needs html, text or both.' })
 })
 
-const limits = table('Limits of one destination, over all observers and processes.', {
+const limits = table('Limits of one destination, over all observers, workflows and processes.', {
   concurrency: setting(z.int().min(1).max(10_000), { description: 'Calls at once.' }),
   rate: setting(rate, { description: 'Calls in a span of time.' }),
+  burst: setting(count, {
+    description: 'Calls that may come at once after a pause; as many as `rate` says unless told.',
+  }),
+}).superRefine(({ rate, burst }, context) => {
+  if (burst === undefined || rate !== undefined) return
+  context.addIssue({
+    code: 'custom',
+    path: ['burst'],
+    message: 'needs a rate: it is how much of one may come at once.',
+  })
 })
 
 export const settingsShape = {
@@ -152,7 +166,10 @@ export const settingsShape = {
   templates: table('What templates and conditions may see.', {
     env: setting(z.array(envName), { description: 'Variables that they may read as env.NAME.', fallback: [] }),
   }).optional(),
-  destinations: z.record(destination, limits).meta({ description: 'Limits by destination.' }).optional(),
+  destinations: z
+    .record(destination, limits)
+    .meta({ description: 'Limits by destination: an origin, a provider, or a word of a workflow.' })
+    .optional(),
   network: table('The network guard.', {
     allow: setting(z.array(networkTarget), {
       description: 'Private targets that actions may reach; everything else that is private is refused.',

@@ -8,7 +8,11 @@ export type SecretText = string | Secret
 
 export interface Settings {
   readonly log: LogSettings
-  readonly dlq: { readonly storeStacks: boolean; readonly autoRedrive: { afterMs: number; max: number } | null }
+  readonly dlq: {
+    readonly storeStacks: boolean
+    readonly autoRedrive: { afterMs: number; max: number } | null
+    readonly retentionMs: number
+  }
   readonly runtime: RuntimeSettings
   readonly failureAlerts: { readonly slack: string | null; readonly email: string | null }
   /** Modules that bring action types. */
@@ -80,6 +84,8 @@ export interface EmailTemplate {
 export interface DestinationLimits {
   readonly concurrency: number | null
   readonly rate: Rate | null
+  /** As many as the rate says when null. */
+  readonly burst: number | null
 }
 
 /** Takes data that the schema has accepted, its secrets in place. */
@@ -98,6 +104,7 @@ export function toSettings(file: SettingsInput): Settings {
       autoRedrive: dlq.auto_redrive
         ? { afterMs: toMs(dlq.auto_redrive.after, 'dlq.auto_redrive.after'), max: dlq.auto_redrive.max }
         : null,
+      retentionMs: toMs(dlq.retention ?? '30d', 'dlq.retention'),
     },
     runtime: toRuntime(file.runtime),
     failureAlerts: { slack: alerts.slack ?? null, email: alerts.email ?? null },
@@ -109,9 +116,10 @@ export function toSettings(file: SettingsInput): Settings {
     audit: { enabled: audit !== undefined && (audit.enabled ?? true) },
     emailTemplates: mapTable(file.email_templates, toTemplate),
     templates: { env: file.templates?.env ?? [] },
-    destinations: mapTable(file.destinations, ({ concurrency, rate }) => ({
+    destinations: mapTable(file.destinations, ({ concurrency, rate, burst }) => ({
       concurrency: concurrency ?? null,
       rate: rate === undefined ? null : parseRate(rate),
+      burst: burst ?? null,
     })),
     network: { allow: file.network?.allow ?? [] },
   }

@@ -8,4 +8,5 @@
 export { createDeadLetters, type DeadLetters, type LetterAction } from './dead-letters.ts'
 export { type ErrorRecord, toErrorRecord } from './error-record.ts'
 export type { DeadLetter, LetterKind, LetterStatus, NewLetter } from './letter.ts'
+export { pruneLetters } from './retention.ts'
 export { copyEvent, eventOfCopy, type LetterFilter, redriveByItself } from './statements.ts'

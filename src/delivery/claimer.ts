@@ -3,7 +3,8 @@
  *
  *   no answer            whether something was claimed is not known: the token is doubted, and what it may have is given back
  *   the lease was lost   somebody else may look for it already: given back too
- *   no room              nothing is asked; when room comes, or after a while
+ *   no room              nothing is asked; when room comes, or after a while. What is done with is said all the same, for
+ *                        limits that others wait for
  *   nothing that may be  something is due, and waits for a limit or an earlier one of its key: whatever ends is a reason to
  *   done now             look again
  *   nothing due          rests until the next one is, or until it is told of one
@@ -17,6 +18,7 @@ import { createPace, LONGEST_REST_MS, type Pace } from './pace.ts'
 import type { Places } from './places.ts'
 import { type ClaimedRow, claimDeliveries } from './statements.ts'
 import { newToken } from './token.ts'
+import { noteRunning } from './worker-statements.ts'
 
 export interface ClaimerOptions {
   readonly database: Database
@@ -47,6 +49,10 @@ export class Claimer {
   /** Something is due that could not be had at the last look. */
   #blocked = false
   #claimedAt = Number.NEGATIVE_INFINITY
+  /** When it was last said how many are worked on for each destination. */
+  #saidAt = Number.NEGATIVE_INFINITY
+  /** Not before this time is looked for what dead workers left. */
+  #suspectsAt = Number.NEGATIVE_INFINITY
   /** When somebody asked to look next, and how to take that back. */
   #lookAt = Number.POSITIVE_INFINITY
   #cancelLook = () => {}
@@ -111,11 +117,14 @@ export class Claimer {
 
   async claim(worker: string, unsettled: number): Promise<Look> {
     await this.#doubts.settle()
-    const { clock, places, willHear } = this.#options
+    const { database, clock, places, willHear } = this.#options
     const held = places.claimed + unsettled
     const now = clock.monotonic()
     const room = this.#pace.room(held, places.countStuck(now), now - this.#claimedAt)
-    if (room <= 0) return { rows: [], restMs: this.#pace.patienceMs(held) }
+    if (room <= 0) {
+      if (now - this.#saidAt >= HELD_BACK_MS) await noteRunning(database.control, worker, this.#running())
+      return { rows: [], restMs: this.#pace.patienceMs(held) }
+    }
     this.#lookAt = Number.POSITIVE_INFINITY
     const { rows, nextMs } = await this.#ask(worker, room)
     // Of what a dead worker left, one is taken at a time: the next waits for its end.
@@ -131,18 +140,20 @@ export class Claimer {
     const { database, lanes, lease, concurrency, places, clock } = this.#options
     const token = newToken()
     this.#claimedAt = clock.monotonic()
+    const suspects = this.#wantsSuspect()
     try {
       const claimed = await claimDeliveries(database.control, {
         worker,
         token,
         names: this.names,
         limit,
-        suspects: !places.hasSuspect,
-        running: JSON.stringify(places.countByDestination()),
+        suspects,
+        running: this.#running(),
         most: mostPerDestination(concurrency),
         places: places.free,
         hanging: JSON.stringify(places.hanging(this.#claimedAt)),
       })
+      if (suspects && !claimed.rows.some(({ suspect }) => suspect)) this.#restFromSuspects()
       for (const { lane } of claimed.rows) if (!lanes.known(lane)) await lanes.get(lane)
       if (lease.worker === worker) return claimed
     } catch (error) {
@@ -151,6 +162,27 @@ export class Claimer {
     }
     this.#doubts.add(token)
     return { rows: [], nextMs: 0 }
+  }
+
+  /** About to be said. */
+  #running(): string {
+    const { places, clock } = this.#options
+    this.#saidAt = clock.monotonic()
+    return JSON.stringify(places.countByDestination())
+  }
+
+  #wantsSuspect(): boolean {
+    const { lease, places } = this.#options
+    if (!lease.hasGone || places.hasSuspect) return false
+    const isTime = this.#claimedAt >= this.#suspectsAt
+    if (!isTime) this.lookWithin(this.#suspectsAt - this.#claimedAt)
+    return isTime
+  }
+
+  /** What is left of them cannot be done here now, and no index knows of it: to look for it must not be all that is done. */
+  #restFromSuspects(): void {
+    const now = this.#options.clock.monotonic()
+    this.#suspectsAt = now + Math.max(HELD_BACK_MS, (now - this.#claimedAt) * 20)
   }
 }
 

@@ -5,7 +5,7 @@ import { type Clock, createGroup, type Health, type Logger, type Registry, type 
 import { mostPerDestination } from './claimer.ts'
 import type { NewDelivery, Work } from './delivery.ts'
 import { createLanes } from './lanes.ts'
-import { Lease } from './lease.ts'
+import { Lease, type LeaseOptions } from './lease.ts'
 import { createReactions, type Reactions } from './reactions.ts'
 import type { TakenAlong } from './settler.ts'
 import { type AddedRow, addDeliveries, type ClaimedRow, placeMarkedLetters } from './statements.ts'
@@ -19,7 +19,7 @@ export interface DeliveryOptions {
   readonly metrics: Registry
   readonly health: Health
   readonly process: string
-  readonly lock: () => { holds: boolean; possible: boolean }
+  readonly lock: LeaseOptions['lock']
   readonly willHear: () => boolean
   readonly storeStacks: boolean
   readonly concurrency: number
@@ -52,6 +52,7 @@ export interface Claiming {
   reserve(kind: string, names: readonly string[]): Reservation | undefined
   begin(worker: string, rows: readonly ClaimedRow[]): Promise<void>
   doubt(token: bigint): void
+  cancel(token: bigint): void
   /** Rows of ended work, for a transaction that is written anyway to delete them. */
   takeAlong(most: number): TakenAlong | undefined
 }
@@ -173,6 +174,7 @@ export function createDelivering(options: DeliveryOptions): Delivering {
       reserve: (kind, names) => worker.reserve(kind, names),
       begin: (name, rows) => worker.begin(name, rows),
       doubt: (token) => worker.doubt(token),
+      cancel: (token) => worker.cancel(token),
       takeAlong: (most) => worker.takeAlong(most),
     },
     wake: () => worker.wake(),

@@ -42,6 +42,8 @@ export interface Delivery {
   readonly payload: unknown
   /** Made again from a dead letter: what followed its death has happened. */
   readonly redriven?: boolean
+  /** Begun with the transaction that asked for it: nothing can have happened to it since. */
+  readonly fresh?: boolean
   /** Counts from 1. */
   readonly attempt: number
   readonly createdAt: Date
@@ -64,7 +66,9 @@ export interface Work {
   readonly name: string
   readonly retry: RetryPolicy
   readonly timeoutMs: number
-  /** Done when it returns; tried again by the policy when it throws; `RetryAfter` and `GiveUp` say more. */
+  /** Where one name stands for several things to do: how this one is done. */
+  of?(delivery: Delivery): Work
+  /** Done when it returns; tried again by the policy when it throws; `RetryAfter`, `GiveUp` and `NotNow` say more. */
   run(delivery: Delivery, context: RunContext): unknown
   /** What an attempt that took longer than `timeoutMs` failed with; `TIMED_OUT` unless told. */
   toTimeout?(): Error
@@ -74,6 +78,8 @@ export interface Work {
   toLetterError?(error: unknown, attempt: number): unknown
   /** Given up without a dead letter: an ERROR line is all that is left. */
   readonly discards?: boolean | undefined
+  /** Its unique key is for the next one as soon as it is dead: made again from its letter, it comes without. */
+  readonly freesUniqueKey?: boolean | undefined
   /** Called in the transaction that gives it up. */
   onDead?(tx: Transaction, delivery: Delivery, error: unknown): Promise<void>
 }

@@ -1,10 +1,11 @@
 /**
  * Claims without an answer: the connection was lost, and whether the database has given us something is not known. What
- * was claimed like that was never begun here, so it is given back. Not only once: the statement may still wait for a lock.
+ * was claimed like that was never begun here, so it is given back. Not only once: the statement may still wait for a lock,
+ * or its commit for a standby, and nobody but the server can end it.
  */
 import type { Queryable } from '../postgres/index.ts'
 import type { Clock } from '../runtime/index.ts'
-import { releaseClaims } from './statements.ts'
+import { releaseClaims, selectOldestTransactionMs } from './statements.ts'
 
 export interface Doubts {
   add(token: bigint): void
@@ -13,26 +14,32 @@ export interface Doubts {
 }
 
 const ASK_EVERY_MS = 5_000
-/** Longer than any statement of ours may take. */
-const ASK_FOR_MS = 70_000
+/** Longer than a statement of ours may take to reach the server and to begin there. */
+const BEGUN_WITHIN_MS = 70_000
+/** What hangs for longer is not about to end. */
+const ASK_OLD_EVERY_MS = 60_000
 
 export function createDoubts(db: Queryable, clock: Clock): Doubts {
-  let doubts: { token: bigint; until: number }[] = []
+  let doubts: { token: bigint; since: number }[] = []
   let askAt = 0
 
   async function ask(): Promise<void> {
     const asked = clock.monotonic()
+    const isOld = ({ since }: { since: number }) => since + BEGUN_WITHIN_MS <= asked
+    // Before the rows are looked at: what ends in between can be seen there.
+    const oldestMs = doubts.some(isOld) ? await selectOldestTransactionMs(db) : 0
     await releaseClaims(
       db,
       doubts.map(({ token }) => token),
     )
-    askAt = asked + ASK_EVERY_MS
-    doubts = doubts.filter(({ until }) => until > asked)
+    askAt = asked + (doubts.every(isOld) ? ASK_OLD_EVERY_MS : ASK_EVERY_MS)
+    // Whatever is under way has begun too late to be it.
+    doubts = doubts.filter(({ since }) => since + BEGUN_WITHIN_MS > asked - oldestMs)
   }
 
   return {
     add(token) {
-      doubts.push({ token, until: clock.monotonic() + ASK_FOR_MS })
+      doubts.push({ token, since: clock.monotonic() })
       askAt = 0
     },
     settle: () => (doubts.length === 0 || clock.monotonic() < askAt ? undefined : ask()),

@@ -1,5 +1,5 @@
 /** What becomes of a failed attempt. Pure: no clock, no database. */
-
+import { AftercommitError, type ErrorCode } from '../errors.ts'
 import type { RetryPolicy } from '../runtime/index.ts'
 import { decideFailure } from '../subscriptions/index.ts'
 
@@ -19,12 +19,23 @@ export interface Telling {
   readonly single?: boolean
 }
 
+/** Thrown by work that is not to be done now, or not here: it costs no attempt, and comes again after a while. */
+export class NotNow extends AftercommitError {
+  readonly delayMs: number
+
+  constructor(code: ErrorCode, message: string, delayMs: number, options?: ErrorOptions) {
+    super(code, message, options)
+    this.delayMs = delayMs
+  }
+}
+
 export function decideOutcome(
   error: unknown,
   attempt: number,
   policy: RetryPolicy,
   random: () => number = Math.random,
 ): Outcome {
+  if (error instanceof NotNow) return { kind: 'retry', delayMs: error.delayMs, counts: false }
   const { transient, retryAfterMs } = tellingOf(error)
   if (transient === false) return { kind: 'dead' }
   const verdict = decideFailure({ error, attempt, faults: 0, transactional: false }, policy, random)

@@ -1,83 +1,124 @@
 /**
  * Which keys of ordered work have something that waits, so that later events of them must queue behind it. Known in the
- * process that reads the events, which alone adds to it; asked again now and then, since others work the rows off.
+ * process that reads the events, which alone adds to it; asked again now and then, since others work the rows off. Only
+ * keys at hand are asked for, those that come together in one statement: there may be a million that wait. States:
+ *
+ *   all known    what was not found at the beginning, nor added here, is free; only what is held is asked for
+ *   too many     whatever is not remembered is asked for; now and then it is looked whether all can be known again
  */
 import type { Queryable } from '../postgres/index.ts'
 import type { Clock } from '../runtime/index.ts'
+import { type Line, selectHeldKeys, selectHeldLines } from './held-keys-statements.ts'
+import type { Reaction } from './reactions.ts'
 
 export interface HeldKeys {
-  has(name: string, key: string): boolean
+  /** At once where it is known. */
+  isHeld(reaction: Reaction, key: string): boolean | Promise<boolean>
   /** A row of this key is being written here; call what it returns when it is, or is not. */
   hold(name: string, key: string): () => void
-  /** Looks again. Before the first event, and after another process has read. */
+  /** Looks for everything. Before the first event, and after another process has read. */
   load(): Promise<void>
-  /** Looks again if the last look is old and something is held. */
-  refresh(): Promise<void> | undefined
 }
 
 const FRESH_MS = 1_000
+const LOAD_AGAIN_MS = 30_000
+const MOST_KNOWN = 10_000
 
-export function createHeldKeys(db: Queryable, clock: Clock): HeldKeys {
-  let held = new Set<string>()
-  /** Since the look that is under way began. */
-  let added = new Set<string>()
+export function createHeldKeys(db: Queryable, clock: Clock, mostKnown = MOST_KNOWN): HeldKeys {
+  /** When it was found held, or that it is free. Least recent first. */
+  const known = new Map<string, number | 'free'>()
+  let isAllKnown = false
+  let loadedMs = Number.NEGATIVE_INFINITY
   /** Rows that a look cannot see yet, and how many. */
   const writing = new Map<string, number>()
-  let looking: Promise<void> | undefined
-  let lookedAt = Number.NEGATIVE_INFINITY
+  /** Written since the look that is under way began. */
+  let written = new Set<string>()
+  let asked = new Map<string, Line>()
+  let nextLook: Promise<ReadonlySet<string>> | undefined
+  let looks: Promise<unknown> = Promise.resolve()
 
-  async function look(): Promise<void> {
-    added = new Set()
-    try {
-      const found = await selectHeldKeys(db)
-      held = new Set([...found, ...added, ...writing.keys()])
-      lookedAt = clock.monotonic()
-    } finally {
-      looking = undefined
-    }
+  /** Undefined when that has to be asked. */
+  function recall(text: string): boolean | undefined {
+    if (writing.has(text)) return true
+    const found = known.get(text)
+    if (found === undefined) return isAllKnown ? false : undefined
+    if (found === 'free') return false
+    return clock.monotonic() - found < FRESH_MS ? true : undefined
+  }
+
+  function remember(text: string, isHeld: boolean): void {
+    known.delete(text)
+    if (isHeld) known.set(text, clock.monotonic())
+    else if (!isAllKnown) known.set(text, 'free')
+    if (known.size <= mostKnown) return
+    isAllKnown = false
+    known.delete(known.keys().next().value!)
+  }
+
+  /** Answers which of them are held. */
+  function ask(lines: readonly Line[]): Promise<ReadonlySet<string>> {
+    for (const line of lines) asked.set(toText(line), line)
+    nextLook ??= inTurn(look)
+    return nextLook
+  }
+
+  /** One look at a time: the next one is for all who ask meanwhile. */
+  function inTurn<T>(fn: () => Promise<T>): Promise<T> {
+    const done = looks.then(fn)
+    looks = done.catch(() => {})
+    return done
+  }
+
+  async function look(): Promise<ReadonlySet<string>> {
+    const lines = asked
+    asked = new Map()
+    nextLook = undefined
+    if (!isAllKnown && clock.monotonic() - loadedMs >= LOAD_AGAIN_MS) await lookForAll()
+    written = new Set()
+    const found = await selectHeldLines(db, [...lines.values()])
+    const held = new Set([...found.map(toText), ...written, ...writing.keys()])
+    for (const text of lines.keys()) remember(text, held.has(text))
+    return held
+  }
+
+  async function lookForAll(): Promise<void> {
+    written = new Set()
+    const found = await selectHeldKeys(db, mostKnown)
+    loadedMs = clock.monotonic()
+    known.clear()
+    isAllKnown = found !== undefined
+    for (const text of [...(found ?? []).map(toText), ...written]) remember(text, true)
   }
 
   return {
-    has: (name, key) => held.has(toText(name, key)),
+    isHeld(reaction, key) {
+      const line = toLine(reaction, key)
+      const text = toText(line)
+      // Of a sequence, the row of the next comes with the end of the one before: either is seen, or both are gone.
+      const lines = () => [line, ...(reaction.followers ?? []).map((follower) => toLine(follower, key))]
+      return recall(text) ?? ask(lines()).then((held) => held.has(text))
+    },
     hold(name, key) {
-      const text = toText(name, key)
-      held.add(text)
+      const text = toText({ name, key })
       writing.set(text, (writing.get(text) ?? 0) + 1)
       return () => {
         // A look that is under way began before the row was there.
-        added.add(text)
+        written.add(text)
+        // One more behind others says nothing new of them: they are looked for when they would have been.
+        if (typeof known.get(text) !== 'number') remember(text, true)
         const left = writing.get(text)! - 1
         if (left === 0) writing.delete(text)
         else writing.set(text, left)
       }
     },
-    load() {
-      looking ??= look()
-      return looking
-    },
-    refresh() {
-      if (held.size === 0 || clock.monotonic() - lookedAt < FRESH_MS) return undefined
-      looking ??= look()
-      return looking
-    },
+    load: () => inTurn(lookForAll),
   }
 }
 
-async function selectHeldKeys(db: Queryable): Promise<string[]> {
-  const { rows } = await db.query<{ name: string; key: string }>(
-    `select l.name, d.key
-       from ${db.schema}.deliveries d
-       join ${db.schema}.delivery_lanes l on l.lane = d.lane
-      where d.ordered
-     union
-     select n.name, x.key
-       from ${db.schema}.letters x
-       join ${db.schema}.delivery_lanes n on n.lane = (x.delivery ->> 'lane')::integer
-      where x.parks and x.status in ('dead', 'redriving') and x.delivery is not null`,
-  )
-  return rows.map(({ name, key }) => toText(name, key))
+function toLine({ work, owner }: Pick<Reaction, 'work' | 'owner'>, key: string): Line {
+  return { kind: work.kind, name: work.name, owner, key }
 }
 
-function toText(name: string, key: string): string {
+function toText({ name, key }: Pick<Line, 'name' | 'key'>): string {
   return `${name}\u0000${key}`
 }

@@ -10,16 +10,11 @@
 export { type Claiming, createDelivering, type Delivering, type DeliveryOptions } from './deliveries.ts'
 export type { Delivery, DeliveryKind, NewDelivery, RunContext, Work } from './delivery.ts'
 export { type DestinationLimits, saveLimits } from './destination-statements.ts'
-export { decideOutcome } from './failure.ts'
+export { decideOutcome, NotNow } from './failure.ts'
 export { diagnoseDeliveries } from './inspect-findings.ts'
 export type { DeliveryDetails, DeliveryFilter, DeliveryRecord, DeliveryState } from './inspect-statements.ts'
 export type { DeliveryPause, DestinationState, OrphanedWork, WorkName } from './inspect-work.ts'
-export {
-  createDeliveries,
-  type Deliveries,
-  type DeliveryAction,
-  type DeliveryChoice,
-  type PauseTarget,
-} from './operate.ts'
+export { createDeliveries, type Deliveries, type DeliveryChoice } from './operate.ts'
+export type { DeliveryAction, PauseTarget } from './operate-pause.ts'
 export type { Reaction, ReactionEnd, Reactions } from './reactions.ts'
 export type { TakenAlong } from './settler.ts'

@@ -2,11 +2,13 @@
 import type { Queryable } from '../postgres/index.ts'
 import type { Clock, Registry } from '../runtime/index.ts'
 import { countAll } from './inspect-counts.ts'
+import { selectVacuum } from './inspect-vacuum.ts'
 import { selectCircuits } from './inspect-work.ts'
 
 export function exposeDeliveries(metrics: Registry, db: Queryable, clock: Clock): void {
   const counts = sparingly(clock, () => countAll(db))
   const circuits = sparingly(clock, () => selectCircuits(db))
+  const vacuum = sparingly(clock, () => selectVacuum(db))
   metrics
     .gauge({ name: 'aftercommit_deliveries', help: 'Deliveries that are not done, by state.', labels: ['state'] })
     .collect(async () =>
@@ -15,6 +17,18 @@ export function exposeDeliveries(metrics: Registry, db: Queryable, clock: Clock)
   metrics
     .gauge({ name: 'aftercommit_timers_due', help: 'Timers whose time has come and that nobody has begun.' })
     .collect(async () => [{ labels: {}, value: (await counts()).timersDue }])
+  metrics
+    .gauge({
+      name: 'aftercommit_dead_tuples',
+      help: 'Rows of deliveries that are done with and not removed yet.',
+    })
+    .collect(async () => [{ labels: {}, value: (await vacuum()).deadTuples }])
+  metrics
+    .gauge({
+      name: 'aftercommit_oldest_snapshot_age_seconds',
+      help: 'For how long a transaction has kept rows that are done with from being removed; 0 when none does.',
+    })
+    .collect(async () => [{ labels: {}, value: ((await vacuum()).oldest?.ageMs ?? 0) / 1_000 }])
   metrics
     .gauge({
       name: 'aftercommit_destination_open',

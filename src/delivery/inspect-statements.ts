@@ -3,6 +3,7 @@ import type { ErrorRecord } from '../dead-letters/index.ts'
 import { parseJson } from '../events/index.ts'
 import type { Parameter, Queryable } from '../postgres/index.ts'
 import type { DeliveryKind } from './delivery.ts'
+import { toOrigin } from './destination-names.ts'
 
 /**
  * running: a live worker has it. paused: its name or its destination is. retrying: begun before, and to be tried again.
@@ -46,6 +47,7 @@ export interface DeliveryFilter {
   readonly kind?: DeliveryKind | undefined
   readonly name?: string | undefined
   readonly owner?: string | undefined
+  /** By its name, or by an origin for every destination there. */
   readonly destination?: string | undefined
   readonly state?: DeliveryState | undefined
   readonly ids?: readonly bigint[] | undefined
@@ -76,6 +78,9 @@ export const STATE = `case when w.worker is not null then 'running'
             when d.run_at > statement_timestamp() then 'scheduled'
             else 'waiting' end`
 
+/** A destination is a type of action and where it goes, or one word. */
+const WHERE = `substr(l.destination, strpos(l.destination, ' ') + 1)`
+
 export function conditions(filter: DeliveryFilter): { where: string; values: Parameter[] } {
   const values: Parameter[] = []
   const where: string[] = ['true']
@@ -86,7 +91,9 @@ export function conditions(filter: DeliveryFilter): { where: string; values: Par
   }
   add((p) => `l.kind = ${p}`, filter.kind)
   add((p) => `l.name = ${p}`, filter.name)
-  add((p) => `l.destination = ${p}`, filter.destination)
+  const origin = toOrigin(filter.destination ?? '')
+  if (origin === undefined) add((p) => `l.destination = ${p}`, filter.destination)
+  else add((p) => `${p}::jsonb ?| array[l.destination, ${WHERE}]`, JSON.stringify([filter.destination, origin]))
   add((p) => `d.owner = ${p}`, filter.owner)
   add((p) => `${STATE} = ${p}`, filter.state)
   add((p) => `d.id = any (${p}::bigint[])`, filter.ids && `{${filter.ids.join(',')}}`)

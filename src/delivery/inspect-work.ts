@@ -106,7 +106,18 @@ export interface DestinationState {
   readonly waiting: number
 }
 
-/** Those with a limit, a pause or trouble, and those that something is to go to. */
+/** What people can call one: all that observers or limits name, and all that something has been added for. */
+export async function selectDestinationNames(db: Queryable): Promise<string[]> {
+  const { rows } = await db.query<{ destination: string }>(
+    `select destination from ${db.schema}.destinations
+     union
+     select destination from ${db.schema}.delivery_lanes where destination <> ''
+     order by 1`,
+  )
+  return rows.map(({ destination }) => destination)
+}
+
+/** Those that observers or limits name, those with a pause or trouble, and those that something is to go to. */
 export async function selectDestinations(db: Queryable): Promise<DestinationState[]> {
   const { rows } = await db.query<DestinationRow>(
     `with used as (

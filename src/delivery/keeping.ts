@@ -12,17 +12,21 @@ import type { AddedRow } from './statements.ts'
 import { newToken } from './token.ts'
 
 export interface Keeping {
+  /** What must be known or written before an event of a key may be passed. */
+  persistently<T>(reaction: Reaction, signal: () => AbortSignal, attempt: () => T | Promise<T>): Promise<T>
   /** A row that waits. The signal is that of the event's subscription. */
   add(reaction: Reaction, words: Pick<AddedRow, 'delayMs' | 'tried'>, signal: () => AbortSignal): Promise<void>
-  /** A row for a call that is under way, as if this worker had claimed it. */
+  /** A row for a call that has ended, as if this worker had claimed it. */
   claim(reaction: Reaction, call: HotCall, signal: () => AbortSignal): Promise<Run>
+  /** The same for one that is under way. Undefined when there was none before the call ended. */
+  claimSlow(reaction: Reaction, call: HotCall, ended: AbortSignal): Promise<Run | undefined>
 }
 
 /** A migration under way may refuse for a moment what is right. */
 const MOST_REFUSALS = 6
 
 export function createKeeping(parts: ReactionParts, held: HeldKeys): Keeping {
-  const { clock, lanes, lease } = parts
+  const { clock, lanes, lease, outcomes } = parts
   const { spill } = createSpiller(parts.db)
 
   async function toRow(reaction: Reaction, words: Pick<AddedRow, 'delayMs' | 'tried'>) {
@@ -51,10 +55,15 @@ export function createKeeping(parts: ReactionParts, held: HeldKeys): Keeping {
   }
 
   /**
-   * What has an order is written until it is, or until somebody else reads the event: a refusal would let the later events
-   * of its key overtake it. What no repetition seems to mend, and whatever else is refused, comes back with its event.
+   * What has an order is asked until there is an answer, or until somebody else reads the event: a refusal would let the
+   * later events of its key overtake it. What no repetition seems to mend, and whatever else is refused, comes back with
+   * its event.
    */
-  async function persistently<T>({ key }: Reaction, signal: () => AbortSignal, attempt: () => Promise<T>): Promise<T> {
+  async function persistently<T>(
+    { key }: Reaction,
+    signal: () => AbortSignal,
+    attempt: () => T | Promise<T>,
+  ): Promise<T> {
     for (let n = 1; ; n++) {
       try {
         return await attempt()
@@ -66,12 +75,42 @@ export function createKeeping(parts: ReactionParts, held: HeldKeys): Keeping {
     }
   }
 
-  async function claimOnce(reaction: Reaction, call: HotCall): Promise<Run> {
-    const claim = { token: newToken(), worker: lease.worker ?? 'gone' }
+  /**
+   * Whatever the database says, nobody else may begin what is under way. So it is asked again while the call goes on, and
+   * what may have been written without an answer is ours until the call has ended, and given back then.
+   */
+  async function claimSlow(reaction: Reaction, call: HotCall, ended: AbortSignal): Promise<Run | undefined> {
+    const { kind, name } = reaction.work
+    const doubted: bigint[] = []
+    const doubt = (token: bigint) => void (ended.aborted ? parts.onDoubt(token) : doubted.push(token))
+    const tell = () => {
+      for (const token of doubted) parts.onDoubt(token)
+    }
+    ended.addEventListener('abort', tell, { once: true })
+    for (let n = 1; !ended.aborted; n++) {
+      // Without a lease a row would be free at once.
+      const { worker } = lease
+      try {
+        if (worker !== undefined) return await claimOnce(reaction, call, worker, doubt)
+      } catch (error) {
+        outcomes.logger.warn({ err: error, kind, name }, 'no row was written for a slow call, so it holds its event')
+      }
+      await clock.sleep(reconnectDelay(n), ended).catch(() => {})
+    }
+    return undefined
+  }
+
+  async function claimOnce(
+    reaction: Reaction,
+    call: HotCall,
+    worker: string,
+    doubt: (token: bigint) => void,
+  ): Promise<Run> {
+    const claim = { token: newToken(), worker }
     const tried = { attempts: 1, sinceFirstMs: call.sinceMs(clock), error: null, claim }
     const { row, lane, added } = await write(reaction, { delayMs: 0, tried }).catch((error) => {
       // Whether there is a row now is not known; nobody works on it.
-      parts.onDoubt(claim.token)
+      doubt(claim.token)
       throw error
     })
     const claimed = {
@@ -82,10 +121,13 @@ export function createKeeping(parts: ReactionParts, held: HeldKeys): Keeping {
   }
 
   return {
+    persistently,
     async add(reaction, words, signal) {
       await persistently(reaction, signal, () => write(reaction, words))
       parts.onSpilled(reaction.destination, words.delayMs)
     },
-    claim: (reaction, call, signal) => persistently(reaction, signal, () => claimOnce(reaction, call)),
+    claim: (reaction, call, signal) =>
+      persistently(reaction, signal, () => claimOnce(reaction, call, lease.worker ?? 'gone', parts.onDoubt)),
+    claimSlow,
   }
 }

@@ -42,8 +42,8 @@ export interface LeaseOptions {
   readonly metrics: Registry
   readonly health: Health
   readonly process: string
-  /** Whether this process holds the lock that proves it is alive, and whether it can hold one at all. */
-  readonly lock: () => { holds: boolean; possible: boolean }
+  /** Whether this process holds the lock that proves it is alive, whether it can hold one at all, and how often it gained it. */
+  readonly lock: () => { holds: boolean; possible: boolean; gained: number }
   /** Whether this process hears of changes; if not, it looks for them. */
   readonly willHear: () => boolean
   readonly onLost: () => void
@@ -57,6 +57,8 @@ const WATCH_MS = 2_000
 const RENEW_MS = (LEASE_SECONDS / 4) * 1_000
 /** A worker without the lock of its process for this long is gone; one that merely reconnects is not. */
 const GONE_AFTER_MS = 1_000
+/** Those that could not be forgotten are tried again after this long: somebody must take up what they left first. */
+const FORGET_EVERY_MS = 30_000
 /** So long after the last renewal nothing new is begun: the lease may be somebody else's. */
 const SAFE_MS = (LEASE_SECONDS - 10) * 1_000
 
@@ -65,8 +67,12 @@ export class Lease implements Service {
   readonly #options: LeaseOptions
   readonly #loop: Loop
   readonly #lockless = new Map<string, number>()
+  #hasGone = false
+  #forgetAt = 0
   #worker: string | undefined
   #renewedAt = 0
+  /** Which lock was held when the last renewal was sent, by number. */
+  #renewedUnder = -1
   #seen = -1n
   #paused = new Set<string>()
   #names = '[]'
@@ -95,14 +101,20 @@ export class Lease implements Service {
   /** The worker that may claim now; undefined while there is no lease, or while others may take us for gone. */
   get worker(): string | undefined {
     const { clock, lock } = this.#options
-    const { holds, possible } = lock()
-    if (possible && !holds) return undefined
+    const { holds, possible, gained } = lock()
+    // Without the lock, it may have been taken for gone: that it was not is known when it was renewed with the lock it has now.
+    if (possible && (!holds || gained !== this.#renewedUnder)) return undefined
     return clock.monotonic() - this.#renewedAt < SAFE_MS ? this.#worker : undefined
   }
 
   /** It knows what is paused and limited, and others wait for its word before they rely on a change. */
   get isInformed(): boolean {
-    return this.#isInformed
+    return this.#isInformed && this.worker !== undefined
+  }
+
+  /** There are workers that are gone and may have left something. */
+  get hasGone(): boolean {
+    return this.#hasGone
   }
 
   /** Resolves with news that were asked for from now on, or when this ends without any. */
@@ -148,6 +160,7 @@ export class Lease implements Service {
       const worker = this.#worker ?? (await this.#enlist())
       this.#worker = worker
       const sentAt = this.#options.clock.monotonic()
+      const { gained } = this.#options.lock()
       const number = ++this.#renewals
       const news = await this.#renew(worker, lockPrefix)
       if (!news.held) {
@@ -156,8 +169,9 @@ export class Lease implements Service {
       }
       this.#renewedAt = sentAt
       if (news.version > this.#seen) await this.#obey(worker, news.version)
-      await this.#expireGone(news.lockless)
-      if (news.expired) await forgetWorkers(database.control)
+      this.#renewedUnder = gained
+      const expired = await this.#expireGone(news.lockless)
+      this.#hasGone = expired || (news.expired && !(await this.#forgetGone()))
       this.#options.onNews(news)
       this.#isInformed = true
       this.#tellCurious(number)
@@ -218,14 +232,25 @@ export class Lease implements Service {
     this.#seen = version
   }
 
-  async #expireGone(lockless: readonly string[]): Promise<void> {
+  /** True when some were. */
+  async #expireGone(lockless: readonly string[]): Promise<boolean> {
     const { database, clock, logger } = this.#options
     const now = clock.monotonic()
     for (const worker of this.#lockless.keys()) if (!lockless.includes(worker)) this.#lockless.delete(worker)
     for (const worker of lockless) if (!this.#lockless.has(worker)) this.#lockless.set(worker, now)
     const gone = lockless.filter((worker) => now - this.#lockless.get(worker)! >= GONE_AFTER_MS)
-    if (gone.length === 0) return
+    if (gone.length === 0) return false
     await expireWorkers(database.control, gone)
     logger.warn({ workers: gone.length }, 'workers are gone; what they had claimed is taken up')
+    return true
+  }
+
+  /** True when none is left. */
+  async #forgetGone(): Promise<boolean> {
+    const { database, clock } = this.#options
+    if (clock.monotonic() < this.#forgetAt) return false
+    const areForgotten = await forgetWorkers(database.control)
+    if (!areForgotten) this.#forgetAt = clock.monotonic() + FORGET_EVERY_MS
+    return areForgotten
   }
 }

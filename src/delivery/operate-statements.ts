@@ -1,4 +1,4 @@
-/** What operators change: due times, rows that go, destinations that are left alone. */
+/** What operators change: due times, and rows that go. */
 import type { Queryable } from '../postgres/index.ts'
 import { conditions, type DeliveryFilter, withState } from './inspect-statements.ts'
 
@@ -75,33 +75,6 @@ export async function raiseVersion(db: Queryable): Promise<bigint> {
     `update ${db.schema}.delivery_state set version = version + 1 returning version::text as version`,
   )
   return BigInt(rows[0]!.version)
-}
-
-export async function pauseDestination(
-  db: Queryable,
-  { destination, who, reason }: { destination: string; who: string; reason: string | null },
-): Promise<void> {
-  await db.query(
-    `insert into ${db.schema}.destinations as d (destination, paused, who, reason)
-     values ($1::text, true, $2::text, $3::text)
-     on conflict (destination) do update
-       set paused = true, who = excluded.who, reason = coalesce(excluded.reason, d.reason), changed_at = clock_timestamp()`,
-    [destination, who, reason],
-  )
-}
-
-/** Whatever holds it back: a pause, a rest it asked for, an open circuit, which is probed at once. False when nothing did. */
-export async function resumeDestination(db: Queryable, destination: string): Promise<boolean> {
-  const { rowCount } = await db.query(
-    `update ${db.schema}.destinations
-        set paused = false, who = null, reason = null, resting_until = null,
-            open_until = case when probing then open_until else least(open_until, clock_timestamp()) end,
-            changed_at = clock_timestamp()
-      where destination = $1::text
-        and (paused or resting_until > clock_timestamp() or (open_until > clock_timestamp() and not probing))`,
-    [destination],
-  )
-  return rowCount > 0
 }
 
 interface ChangedRow {

@@ -2,7 +2,6 @@
 import { AftercommitError } from '../errors.ts'
 import { type Database, recordAudit, type Transaction, withRetry } from '../postgres/index.ts'
 import type { Registry } from '../runtime/index.ts'
-import type { DeliveryKind } from './delivery.ts'
 import { countAll, countDeliveries } from './inspect-counts.ts'
 import { exposeDeliveries } from './inspect-metrics.ts'
 import {
@@ -23,29 +22,13 @@ import {
   selectPauses,
   type WorkName,
 } from './inspect-work.ts'
-import {
-  makeDue,
-  pauseDestination,
-  raiseVersion,
-  removeDeliveries,
-  resumeDestination,
-  selectIds,
-} from './operate-statements.ts'
-import { countUnaware, pauseName, resumeName } from './pause-statements.ts'
-
-export interface DeliveryAction {
-  /** Who does it; for the record. */
-  readonly who?: string | undefined
-  readonly reason?: string | undefined
-}
+import { createPausing, type DeliveryAction, type Pausing } from './operate-pause.ts'
+import { makeDue, raiseVersion, removeDeliveries, selectIds } from './operate-statements.ts'
 
 /** By id, several ids, or everything that matches. */
 export type DeliveryChoice = bigint | readonly bigint[] | DeliveryFilter
 
-/** Work of one name, or whatever goes to one destination. */
-export type PauseTarget = { readonly kind: DeliveryKind; readonly name: string } | { readonly destination: string }
-
-export interface Deliveries {
+export interface Deliveries extends Pausing {
   /** Oldest first unless `newest`, 100 unless told. For the next page give the last id as `after`, or as `before`. */
   list(filter?: DeliveryFilter & { limit?: number; newest?: boolean }): Promise<DeliveryRecord[]>
   /** With its payload; undefined when it is done, dead, cancelled or never was. */
@@ -58,10 +41,6 @@ export interface Deliveries {
    * nothing. Its owner is not told. Answers how many.
    */
   cancel(which: DeliveryChoice, action?: DeliveryAction): Promise<number>
-  /** Resolves when no worker anywhere begins another; what is under way goes on. Kept until it is resumed. */
-  pause(what: PauseTarget, action?: DeliveryAction): Promise<void>
-  /** Of a destination also the rest it asked for, and an open circuit is probed at once. False when nothing was held back. */
-  resume(what: PauseTarget, action?: DeliveryAction): Promise<boolean>
   /** Names that are paused; for destinations see `destinations()`. */
   pauses(): Promise<DeliveryPause[]>
   /** Names that are known here, and how many live workers can do each. */
@@ -78,10 +57,6 @@ export interface OperateOptions {
   /** Tells workers, wherever they run, that something changed. */
   readonly nudge: () => Promise<void>
 }
-
-const PATIENCE_MS = 10_000
-const LOOK_MS = 25
-const NUDGE_MS = 1_000
 
 export function createDeliveries({ database, metrics, nudge }: OperateOptions): Deliveries {
   const { clock } = database
@@ -110,22 +85,6 @@ export function createDeliveries({ database, metrics, nudge }: OperateOptions): 
     return ids.length
   }
 
-  /** Every live worker has said that it obeys; a new one obeys before it says anything. */
-  async function untilObeyed(what: string, version: bigint): Promise<void> {
-    const deadline = clock.monotonic() + PATIENCE_MS
-    let nudgeAt = clock.monotonic()
-    for (;;) {
-      const unaware = await countUnaware(database.control, version)
-      if (unaware === 0) return
-      if (clock.monotonic() >= deadline) throw unconfirmed(what, unaware)
-      if (clock.monotonic() >= nudgeAt) {
-        nudgeAt = clock.monotonic() + NUDGE_MS
-        await nudge()
-      }
-      await clock.sleep(LOOK_MS)
-    }
-  }
-
   return {
     list: ({ limit = 100, newest = false, ...filter } = {}) =>
       selectDeliveries(database, filter, { limit: checkLimit(limit), newest }),
@@ -149,30 +108,7 @@ export function createDeliveries({ database, metrics, nudge }: OperateOptions): 
       if (count > 0) await nudge()
       return count
     },
-    async pause(what, { who = 'unknown', reason } = {}) {
-      const target = describe(what)
-      const version = await change(async (tx) => {
-        const mark = { who, reason: reason ?? null }
-        await recordAudit(tx, { who, what: 'delivery.pause', target, ...(reason === undefined ? {} : { reason }) })
-        if (!('destination' in what)) return pauseName(tx, { ...what, ...mark })
-        await pauseDestination(tx, { ...what, ...mark })
-        return raiseVersion(tx)
-      })
-      await untilObeyed(target, version)
-    },
-    async resume(what, { who = 'unknown', reason } = {}) {
-      const target = describe(what)
-      const resumed = await change(async (tx) => {
-        if ('destination' in what) {
-          if (!(await resumeDestination(tx, what.destination))) return false
-          await raiseVersion(tx)
-        } else if (!(await resumeName(tx, what.kind, what.name))) return false
-        await recordAudit(tx, { who, what: 'delivery.resume', target, ...(reason === undefined ? {} : { reason }) })
-        return true
-      })
-      if (resumed) await nudge()
-      return resumed
-    },
+    ...createPausing({ database, change, nudge }),
     pauses: () => selectPauses(database),
     names: () => selectNames(database),
     orphans: () => selectOrphans(database),
@@ -201,29 +137,10 @@ function toFilter(which: DeliveryChoice): DeliveryFilter {
   return Array.isArray(which) ? { ids: which } : (which as DeliveryFilter)
 }
 
-/** `effect mail`, or the destination. Work without a destination cannot be paused by it. */
-function describe(what: PauseTarget): string {
-  const words = 'destination' in what ? [what.destination] : [what.kind, what.name]
-  if (words.every((word) => typeof word === 'string' && word !== '')) return words.join(' ')
-  throw new AftercommitError(
-    'BAD_OPTION',
-    'Name what is meant by its kind and name, or by a destination that is not empty; nothing was changed.',
-  )
-}
-
 function checkLimit(limit: number): number {
   if (Number.isSafeInteger(limit) && limit >= 1 && limit <= 1_000) return limit
   throw new AftercommitError(
     'BAD_OPTION',
     'limit must be a whole number from 1 to 1000. Use `after` for the next page.',
-  )
-}
-
-function unconfirmed(what: string, workers: number): AftercommitError {
-  const have = workers === 1 ? '1 worker has' : `${workers} workers have`
-  return new AftercommitError(
-    'TIMED_OUT',
-    `The pause of ${what} is written, but ${have} not confirmed it within ${PATIENCE_MS / 1_000} s and may still begin ` +
-      'calls. One that is gone counts until its lease ends, a minute at most. Pause again to wait on.',
   )
 }

@@ -4,7 +4,7 @@ import { stringifyJson } from '../events/index.ts'
 import { classify, type Database } from '../postgres/index.ts'
 import { type Logger, reconnectDelay } from '../runtime/index.ts'
 import type { CountAttempt } from './attempt-count.ts'
-import { decideOutcome } from './failure.ts'
+import { decideOutcome, NotNow } from './failure.ts'
 import type { Run } from './run.ts'
 import type { Settler } from './settler.ts'
 import { type Burial, buryDelivery, type Claim, completeDeliveries } from './statements.ts'
@@ -39,11 +39,13 @@ export async function fail(parts: OutcomeParts, run: Run, error: unknown): Promi
   await parts.trouble.blame(delivery, error)
   const outcome = decideOutcome(error, delivery.attempt, work.retry)
   if (outcome.kind === 'dead') return bury(parts, run, error)
-  parts.count(work.kind, 'retry')
-  parts.logger.warn(
-    { ...fieldsOf(run), delay_ms: outcome.delayMs, err: error },
-    `attempt ${delivery.attempt} of ${work.retry.maxAttempts} failed; it is tried again`,
-  )
+  if (!(error instanceof NotNow)) {
+    parts.count(work.kind, 'retry')
+    parts.logger.warn(
+      { ...fieldsOf(run), delay_ms: outcome.delayMs, err: error },
+      `attempt ${delivery.attempt} of ${work.retry.maxAttempts} failed; it is tried again`,
+    )
+  }
   parts.settler.failed({
     ...run.claim,
     delayMs: outcome.delayMs,
@@ -108,6 +110,7 @@ function toBurial(parts: OutcomeParts, { claim, delivery, work }: Run, error: un
     event: copyEvent(event),
     error: stringifyJson(toStoredError(parts, told)),
     attempts: delivery.attempt,
+    freesUniqueKey: work.freesUniqueKey ?? false,
   }
 }
 

@@ -1,11 +1,14 @@
 /**
  * The hot path: what an event asks for is done right away, from the window of a subscription, and nothing is written for
  * it. Only what cannot end now becomes a row: a failed attempt that waits for its next one, a call that would hold the
- * window, a destination that is limited or in trouble, a paused name, a key that has to wait for an earlier one.
+ * window, a destination that is limited or in trouble, a paused name, a key that has to wait for an earlier one, an event
+ * that may be what ended the process before.
  *
  *   done at once            nothing is written; the checkpoint says it
  *   failed                  a row that waits, or a dead letter; then the event is passed
- *   slow                    a row that is already claimed by this worker; the event is passed while the call goes on
+ *   slow                    a row that is already claimed by this worker; the event is passed while the call goes on.
+ *                           Without a row, because the database takes none, the call holds its event
+ *   no slot for too long    a row that is due
  *   the subscription ends   calls are aborted and nothing is written: whoever reads on does them again
  */
 import type { Queryable } from '../postgres/index.ts'
@@ -33,6 +36,10 @@ export interface Reaction {
   readonly key: string | null
   /** -1 for what is caught up on. */
   readonly priority: number
+  /** What becomes a row of the same key as soon as the row of this one ends. */
+  readonly followers?: readonly Pick<Reaction, 'work' | 'owner'>[]
+  /** Its event may be what ended the process before. Rows are begun one at a time then, so only the culprit is given up. */
+  readonly suspect?: boolean
   /** The first attempt, with what is at hand. */
   run(context: RunContext): unknown
   /** What later attempts need to know, as JSON. Asked for when a row is made. */
@@ -76,13 +83,15 @@ export interface Reactions {
 
 /** A call that takes longer no longer holds its event. */
 const SLOW_MS = 1_000
+/** An event is passed by then. A row that ends the process sooner would have its event read, and kept, once more. */
+const PASSED_MS = 1_000
 
 export function createReactions(parts: ReactionParts): Reactions {
   const { clock, lease, outcomes } = parts
   const { trouble } = outcomes
   const held = createHeldKeys(parts.db, clock)
   const keeping = createKeeping(parts, held)
-  const slots = createSlots(parts.concurrency, parts.mostPerDestination)
+  const slots = createSlots(clock, parts.concurrency, parts.mostPerDestination)
   const nursery = createNursery()
   /** The end of the last one of each key that is under way here. */
   const tails = new Map<string, Promise<void>>()
@@ -90,36 +99,36 @@ export function createReactions(parts: ReactionParts): Reactions {
   function begin(reaction: Reaction, signal: () => AbortSignal): Promise<void> | undefined {
     const { key, destination } = reaction
     if (key !== null) return inOrder(reaction, key, signal)
-    if (mustWait(reaction) || slots.isFull(destination)) return keep(reaction, signal)
-    const slot = slots.take(destination)
-    return slot === true ? attempt(reaction, signal) : slot.then(() => attemptLate(reaction, signal))
+    if (mustWait(reaction) || (destination !== '' && slots.isFull(destination))) return keep(reaction, signal)
+    const slot = slots.take(placeOf(reaction))
+    return slot === true ? attempt(reaction, signal) : slot.then((isOurs) => attemptLate(reaction, isOurs, signal))
   }
 
-  /** Paused or limited, or not known to be neither: without a lease nobody waits for our word. */
-  function mustWait({ work, destination }: Reaction): boolean {
-    return !lease.isInformed || lease.isPaused(work.kind, work.name, destination) || trouble.isGuarded(destination)
+  /** Paused, limited or hanging, or not known to be none of it: without a lease nobody waits for our word. */
+  function mustWait(reaction: Reaction): boolean {
+    const { work, destination, suspect = false } = reaction
+    if (suspect || !lease.isInformed || lease.isPaused(work.kind, work.name, destination)) return true
+    return trouble.isGuarded(destination) || slots.isHanging(placeOf(reaction))
   }
 
-  /** The slot is ours after a while: it may have been paused meanwhile, or be somebody else's event. */
-  function attemptLate(reaction: Reaction, signal: () => AbortSignal): Promise<void> | undefined {
-    const { work, destination } = reaction
+  /** After a while: there may be no slot, what was right may have changed meanwhile, or it is somebody else's event. */
+  function attemptLate(reaction: Reaction, isOurs: boolean, signal: () => AbortSignal): Promise<void> | undefined {
     const isOver = signal().aborted
-    if (!isOver && !lease.isPaused(work.kind, work.name, destination)) return attempt(reaction, signal)
-    slots.give(destination)
+    if (isOurs && !isOver && !mustWait(reaction)) return attempt(reaction, signal)
+    if (isOurs) slots.give(placeOf(reaction))
     if (isOver) throw signal().reason
     return keep(reaction, signal)
   }
 
   /** One after the other for a key, and behind what waits in the database. */
   function inOrder(reaction: Reaction, key: string, signal: () => AbortSignal): Promise<void> {
-    const { work, destination } = reaction
-    const name = `${work.name}\u0000${key}`
+    const name = `${reaction.work.name}\u0000${key}`
     const run = async () => {
-      await held.refresh()
+      const isHeld = await keeping.persistently(reaction, signal, () => held.isHeld(reaction, key))
       if (signal().aborted) throw signal().reason
-      if (held.has(work.name, key) || mustWait(reaction)) return keep(reaction, signal)
-      await slots.take(destination)
-      await attemptLate(reaction, signal)
+      if (isHeld || mustWait(reaction)) return keep(reaction, signal)
+      const isOurs = await slots.take(placeOf(reaction))
+      await attemptLate(reaction, isOurs, signal)
     }
     const tail = (tails.get(name) ?? Promise.resolve()).then(run)
     tails.set(name, tail)
@@ -137,11 +146,11 @@ export function createReactions(parts: ReactionParts): Reactions {
     try {
       result = reaction.run(call)
     } catch (error) {
-      slots.give(reaction.destination)
+      slots.give(placeOf(reaction))
       return failed(reaction, call, error, signal)
     }
     if (!isThenable(result)) {
-      slots.give(reaction.destination)
+      slots.give(placeOf(reaction))
       done(reaction)
       return undefined
     }
@@ -156,30 +165,36 @@ export function createReactions(parts: ReactionParts): Reactions {
     signal: () => AbortSignal,
   ): Promise<void> {
     return new Promise((resolve, reject) => {
-      let row: Promise<Run> | undefined
+      let row: Promise<Run | undefined> | undefined
       let release = () => {}
       let letGo = () => {}
-      let slowed = () => {}
+      let notSlow = () => {}
       let isOver = false
       const end = (error?: unknown) => {
         if (isOver) return
         isOver = true
         release()
         letGo()
-        slowed()
-        slots.give(reaction.destination)
+        notSlow()
+        slots.give(placeOf(reaction))
         settle(reaction, call, row, error, signal).then(resolve, reject)
       }
       nursery.add(() => {
         if (isOver) return
         release = guard(reaction, call, signal, end, () => {
-          slowed = slots.slow(reaction.destination)
-          row = keeping.claim(reaction, call, signal)
-          row.then((run) => {
+          const unmark = slots.slow(placeOf(reaction))
+          const ended = new AbortController()
+          notSlow = () => {
+            unmark()
+            ended.abort()
+          }
+          row = keeping.claimSlow(reaction, call, ended.signal)
+          void row.then((run) => {
+            if (!run) return
             if (!isOver) letGo = hold(run, call)
             reaction.onEnd?.({ outcome: 'kept' })
             resolve()
-          }, reject)
+          })
         })
       })
       call.begin(clock)
@@ -212,7 +227,7 @@ export function createReactions(parts: ReactionParts): Reactions {
     if (ending.aborted) onAbort()
     ending.addEventListener('abort', onAbort, { once: true })
     const cancelSlow = clock.setTimer(SLOW_MS, () => {
-      if (!ending.aborted && lease.worker !== undefined) onSlow()
+      if (!ending.aborted) onSlow()
     })
     const cancelTimeout = clock.setTimer(work.timeoutMs, () => {
       const error = timedOut(work)
@@ -229,11 +244,12 @@ export function createReactions(parts: ReactionParts): Reactions {
   async function settle(
     reaction: Reaction,
     call: HotCall,
-    row: Promise<Run> | undefined,
+    row: Promise<Run | undefined> | undefined,
     error: unknown,
     signal: () => AbortSignal,
   ): Promise<void> {
-    if (row !== undefined) return settleRow(reaction, await row, error)
+    const run = row && (await row)
+    if (run) return settleRow(reaction, run, error)
     if (error !== undefined) return failed(reaction, call, error, signal)
     done(reaction)
   }
@@ -277,7 +293,7 @@ export function createReactions(parts: ReactionParts): Reactions {
 
   /** Not begun: a row that is due. */
   async function keep(reaction: Reaction, signal: () => AbortSignal): Promise<void> {
-    await keeping.add(reaction, { delayMs: 0 }, signal)
+    await keeping.add(reaction, { delayMs: reaction.suspect ? PASSED_MS : 0 }, signal)
     reaction.onEnd?.({ outcome: 'kept' })
   }
 
@@ -299,4 +315,9 @@ export function createReactions(parts: ReactionParts): Reactions {
       return pending.length === 1 ? pending[0] : Promise.all(pending).then(() => {})
     },
   }
+}
+
+/** Whose share of the slots it takes: work without a destination is one of its own. */
+function placeOf({ destination, work }: Reaction): string {
+  return destination === '' ? work.name : destination
 }

@@ -25,7 +25,6 @@ export class Run extends LazySignal implements RunContext {
     super()
     this.claim = row
     this.row = row
-    this.work = work
     this.delivery = {
       id: row.id,
       kind: lane.kind,
@@ -36,9 +35,11 @@ export class Run extends LazySignal implements RunContext {
       tenant: lane.tenant,
       payload: parseJson(row.payload, { maxDepth: 1_010 }),
       redriven: row.letter !== null,
+      fresh: row.fresh ?? false,
       attempt: row.attempts,
       createdAt: new Date(row.createdMs),
     }
+    this.work = work.of?.(this.delivery) ?? work
   }
 
   async complete(tx: Transaction): Promise<void> {

@@ -1,69 +1,138 @@
-/** How many calls are under way at a time, in all and for one destination. Those who wait get their turn in order. */
+/**
+ * How many calls are under way at a time, in all and for one place: a destination, or the name of work that has none.
+ * Those who wait get their turn in order. What becomes of one that wants a slot, failures first:
+ *
+ *   waits for too long     it gets none: waiting on would hold everything behind it
+ *   its place has its share  waits for another of its own, so that the rest is for others
+ *   all are taken          waits for any
+ */
+import type { Clock } from '../runtime/index.ts'
+
 export interface Slots {
-  /**
-   * The destination has as many as it may have, or it is one of those that hang and together have half of all: waiting for
-   * it would hold everything behind.
-   */
-  isFull(destination: string): boolean
-  /** True when there is room at once. */
-  take(destination: string): true | Promise<void>
-  give(destination: string): void
+  /** The place has its share: one more would have to wait for another of its own. */
+  isFull(place: string): boolean
+  /** It is one of those whose calls go on and on, and which together have half of all. */
+  isHanging(place: string): boolean
+  /** True when there is room at once; else resolves with whether there was room in time. */
+  take(place: string): true | Promise<boolean>
+  give(place: string): void
   /** A call goes on and on; call what it returns when it has ended. */
-  slow(destination: string): () => void
+  slow(place: string): () => void
 }
 
-export function createSlots(most: number, mostPerDestination: number): Slots {
-  const byDestination = createTally()
+/** As long as a call may take before it is slow: an event is held by either, and not for longer. */
+const PATIENCE_MS = 1_000
+
+interface Waiting {
+  readonly place: string
+  readonly sinceMs: number
+  end(hasSlot: boolean): void
+}
+
+export function createSlots(clock: Clock, most: number, share: number): Slots {
+  /** Those with a slot, and those that wait for any. */
+  const counted = createTally()
   const slow = createTally()
-  const waiting: (() => void)[] = []
+  const forAny = new Set<Waiting>()
+  const forOwn = new Map<string, Set<Waiting>>()
   let taken = 0
+  let isWatched = false
+
+  function wait(line: Set<Waiting>, place: string): Promise<boolean> {
+    if (!isWatched) watch()
+    return new Promise((end) => line.add({ place, sinceMs: clock.monotonic(), end }))
+  }
+
+  /** One of the place has ended or waits no more: its next one may have any slot. */
+  function leave(place: string): void {
+    counted.remove(place)
+    const line = forOwn.get(place)
+    if (!line) return
+    const next = first(line)!
+    line.delete(next)
+    if (line.size === 0) forOwn.delete(place)
+    counted.add(place)
+    forAny.add(next)
+  }
+
+  /** One timer for all: whoever waits mostly does not wait for long. */
+  function watch(): void {
+    isWatched = true
+    clock.setTimer(PATIENCE_MS / 4, () => {
+      isWatched = false
+      const sinceMs = clock.monotonic() - PATIENCE_MS
+      for (const [place, line] of forOwn) {
+        for (const waiting of line) if (waiting.sinceMs <= sinceMs) giveUp(line, waiting)
+        if (line.size === 0) forOwn.delete(place)
+      }
+      for (const waiting of forAny) {
+        if (waiting.sinceMs > sinceMs) continue
+        giveUp(forAny, waiting)
+        leave(waiting.place)
+      }
+      if (forAny.size + forOwn.size > 0) watch()
+    })
+  }
+
+  const isFull = (place: string) => counted.count(place) >= share
 
   return {
-    isFull(destination) {
-      if (destination === '') return false
-      if (byDestination.count(destination) >= mostPerDestination) return true
-      return slow.total() >= most / 2 && slow.count(destination) > 0
-    },
-    take(destination) {
-      byDestination.add(destination)
-      if (taken < most) {
-        taken++
-        return true
+    isFull,
+    isHanging: (place) => slow.total() >= most / 2 && slow.count(place) > 0,
+    take(place) {
+      if (isFull(place)) {
+        const line = forOwn.get(place) ?? new Set()
+        forOwn.set(place, line)
+        return wait(line, place)
       }
-      return new Promise((resolve) => waiting.push(resolve))
+      counted.add(place)
+      if (taken >= most) return wait(forAny, place)
+      taken++
+      return true
     },
-    give(destination) {
-      byDestination.remove(destination)
-      const next = waiting.shift()
+    give(place) {
+      leave(place)
+      if (forAny.size === 0) {
+        taken--
+        return
+      }
       // The slot passes from hand to hand.
-      if (next) next()
-      else taken--
+      const next = first(forAny)!
+      forAny.delete(next)
+      next.end(true)
     },
-    slow(destination) {
-      slow.add(destination)
-      return () => slow.remove(destination)
+    slow(place) {
+      slow.add(place)
+      return () => slow.remove(place)
     },
   }
 }
 
-/** Counts by destination; what has none is not counted. */
+function giveUp(line: Set<Waiting>, waiting: Waiting): void {
+  line.delete(waiting)
+  waiting.end(false)
+}
+
+function first<T>(line: ReadonlySet<T>): T | undefined {
+  return line.values().next().value
+}
+
+/** Counts by place. */
 function createTally() {
   const counts = new Map<string, number>()
   let total = 0
   return {
     total: () => total,
-    count: (destination: string) => counts.get(destination) ?? 0,
-    add(destination: string): void {
-      if (destination === '') return
+    count: (place: string) => counts.get(place) ?? 0,
+    add(place: string): void {
       total++
-      counts.set(destination, (counts.get(destination) ?? 0) + 1)
+      counts.set(place, (counts.get(place) ?? 0) + 1)
     },
-    remove(destination: string): void {
-      if (destination === '') return
+    remove(place: string): void {
       total--
-      const left = (counts.get(destination) ?? 1) - 1
-      if (left === 0) counts.delete(destination)
-      else counts.set(destination, left)
+      const left = (counts.get(place) ?? 1) - 1
+      if (left === 0) counts.delete(place)
+      else counts.set(place, left)
     },
   }
 }

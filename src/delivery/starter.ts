@@ -2,7 +2,7 @@
 import { type Clock, isThenable, type Logger } from '../runtime/index.ts'
 import type { Claimer } from './claimer.ts'
 import type { Lease } from './lease.ts'
-import { fail, type OutcomeParts, succeed } from './outcomes.ts'
+import { bury, fail, type OutcomeParts, succeed } from './outcomes.ts'
 import type { Places } from './places.ts'
 import { type Run, withinTime } from './run.ts'
 import type { Claim } from './statements.ts'
@@ -40,6 +40,12 @@ export class Starter {
     }
     if (next > 0) places.waiting = places.waiting.slice(next)
     if (paused.length > 0) void giveBack(paused.map(({ claim }) => claim))
+  }
+
+  /** Not begun again: it has a place until its letter is written. */
+  bury(run: Run, error: unknown): void {
+    this.#options.places.running.add(run)
+    void this.#ended(run, bury(this.#options.outcomes, run, error))
   }
 
   #start(run: Run): void {

@@ -20,6 +20,8 @@ export interface ClaimedRow extends Claim {
   readonly suspect: boolean
   /** The dead letter it was made from again. */
   readonly letter: bigint | null
+  /** Written as claimed, and begun at once. */
+  readonly fresh?: boolean
 }
 
 export interface AddedRow {
@@ -151,6 +153,16 @@ export async function releaseClaims(db: Queryable, tokens: readonly bigint[]): P
   )
 }
 
+/** How long the oldest transaction of this role is under way; 0 when there is none. */
+export async function selectOldestTransactionMs(db: Queryable): Promise<number> {
+  const { rows } = await db.query<{ ms: number | string }>(
+    `select coalesce(max(extract(epoch from clock_timestamp() - xact_start)) * 1000, 0)::double precision as ms
+       from pg_catalog.pg_stat_activity
+      where datname = current_database() and usename = session_user and pid <> pg_catalog.pg_backend_pid()`,
+  )
+  return Number(rows[0]!.ms)
+}
+
 /** Whether something is due that only waits for a limit or a rest of its destination. */
 export async function hasDue(db: Queryable, names: string): Promise<boolean> {
   const { rows } = await db.query<{ due: boolean }>(
@@ -266,6 +278,8 @@ export interface Burial {
   readonly event: string
   readonly error: string
   readonly attempts: number
+  /** See Work. */
+  readonly freesUniqueKey: boolean
 }
 
 /** Out of tries: the row becomes a letter that can be made a row again. False when it was no longer ours. */
@@ -281,8 +295,8 @@ export async function buryDelivery(db: Queryable, burial: Burial): Promise<boole
          (kind, owner, key, event_id, position, event, error, attempts, first_attempt_at, last_attempt_at, parks, delivery)
        select $4::text, $5::text, $6::text, $7::text, ($8::text)::bigint, ($9::text)::jsonb, ($10::text)::jsonb,
               ($11::text)::integer, coalesce(g.first_attempt_at, clock_timestamp()), clock_timestamp(), g.ordered,
-              jsonb_build_object('id', g.id, 'lane', g.lane, 'key', g.key, 'ordered', g.ordered, 'unique_key', g.unique_key,
-                                 'payload', g.payload)
+              jsonb_build_object('id', g.id, 'lane', g.lane, 'key', g.key, 'ordered', g.ordered,
+                                 'unique_key', case when not $12::boolean then g.unique_key end, 'payload', g.payload)
          from gone g
        on conflict (kind, owner, event_id) do update
          set error = excluded.error, attempts = l.attempts + excluded.attempts, status = 'dead', parks = excluded.parks,
@@ -301,6 +315,7 @@ export async function buryDelivery(db: Queryable, burial: Burial): Promise<boole
       burial.event,
       burial.error,
       String(burial.attempts),
+      burial.freesUniqueKey,
     ],
   )
   return rows[0]!.buried
@@ -308,15 +323,21 @@ export async function buryDelivery(db: Queryable, burial: Burial): Promise<boole
 
 /**
  * Letters that somebody marked become work again, at their first attempt and with their number: whatever of their key has
- * waited comes after them. Answers how many.
+ * waited comes after them. One whose unique key or number is taken waits until it is free, and is not in the way of the
+ * others. Answers how many.
  */
 export async function placeMarkedLetters(db: Queryable, limit: number): Promise<number> {
   const { rowCount } = await db.query(
     `with marked as materialized (
-       select id, owner, delivery, (delivery ->> 'id')::bigint as made
-         from ${db.schema}.letters
-        where status = 'redriving' and delivery is not null and placed is null
-        order by position
+       select l.id, l.owner, l.delivery, (l.delivery ->> 'id')::bigint as made
+         from ${db.schema}.letters l
+        where l.status = 'redriving' and l.delivery is not null and l.placed is null
+          and not exists (select from ${db.schema}.deliveries d
+                           where d.segment = 0 and d.id = (l.delivery ->> 'id')::bigint)
+          and not exists (select from ${db.schema}.deliveries d
+                           where d.segment = 0 and d.lane = (l.delivery ->> 'lane')::integer
+                             and d.unique_key = l.delivery ->> 'unique_key')
+        order by l.position
         limit ${Math.trunc(limit)}
           for update skip locked),
      made as (

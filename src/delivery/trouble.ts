@@ -6,7 +6,7 @@ import { type Database, recordAudit } from '../postgres/index.ts'
 import type { Logger } from '../runtime/index.ts'
 import { letRest, noteFailure, noteSuccess } from './destination-statements.ts'
 import { isDestinationFault, tellingOf } from './failure.ts'
-import { pauseName } from './pause-statements.ts'
+import { ITSELF, pauseIfWorking } from './pause-statements.ts'
 import type { WorkerNews } from './worker-statements.ts'
 
 export interface Attempted {
@@ -54,12 +54,13 @@ export function createTrouble({
   async function tell({ kind, name, destination }: Attempted, error: unknown): Promise<void> {
     const { retryAfterMs, gone } = tellingOf(error)
     if (gone === true) {
-      const by = { who: 'aftercommit', reason: 'its destination said that it is gone' }
-      await database.control.transaction(async (tx) => {
+      const by = { who: ITSELF, reason: 'its destination said that it is gone' }
+      const isFirst = await database.control.transaction(async (tx) => {
+        if (!(await pauseIfWorking(tx, { kind, name, ...by }))) return false
         await recordAudit(tx, { ...by, what: 'delivery.pause', target: `${kind} ${name}` })
-        await pauseName(tx, { kind, name, ...by })
+        return true
       })
-      logger.error({ kind, name }, 'paused: its destination said that it is gone for good')
+      if (isFirst) logger.error({ kind, name, destination }, 'paused: its destination said that it is gone for good')
       onPause()
     }
     if (destination === '') return

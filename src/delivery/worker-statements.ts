@@ -58,7 +58,7 @@ export interface WorkerNews {
   readonly version: bigint
   /** Dead letters wait to be made work again. */
   readonly marked: boolean
-  /** There are workers whose lease has ended: every claim looks for what they left. */
+  /** There are workers whose lease has ended: claims look for what they left. */
   readonly expired: boolean
   /** Destinations that have failed lately: a success there must be written down. */
   readonly troubled: readonly string[]
@@ -132,6 +132,15 @@ export async function renewWorker(db: Queryable, { worker, lockPrefix, names, lo
   }
 }
 
+/** How many this worker works on for each destination, as JSON; a claim says it too. */
+export async function noteRunning(db: Queryable, worker: string, running: string): Promise<void> {
+  await db.query(
+    `update ${db.schema}.delivery_workers set running = ($2::text)::jsonb
+      where worker = $1::text and running <> ($2::text)::jsonb`,
+    [worker, running],
+  )
+}
+
 /** Workers whose process is gone: what they had claimed is free. */
 export async function expireWorkers(db: Queryable, workers: readonly string[]): Promise<void> {
   await db.query(
@@ -144,21 +153,23 @@ export async function expireWorkers(db: Queryable, workers: readonly string[]): 
 
 /**
  * Forgets workers of which no claim is left. Locked first and then looked at in a second statement: a claim that is under
- * way holds the row of its worker, and what it claimed could not be seen yet.
+ * way holds the row of its worker, and what it claimed could not be seen yet. No index knows of claims, so this may look at
+ * every row. Answers whether none is left.
  */
-export async function forgetWorkers(db: Pick<Database, 'transaction'>): Promise<void> {
-  await db.transaction(
+export function forgetWorkers(db: Pick<Database, 'transaction'>): Promise<boolean> {
+  return db.transaction(
     async (tx) => {
       const { rows } = await tx.query<{ worker: string }>(
         `select worker from ${tx.schema}.delivery_workers where lease_until <= clock_timestamp() for update skip locked`,
       )
-      if (rows.length === 0) return
-      await tx.query(
+      if (rows.length === 0) return true
+      const { rowCount } = await tx.query(
         `delete from ${tx.schema}.delivery_workers w
           where w.worker = any (array(select jsonb_array_elements_text(($1::text)::jsonb)))
             and not exists (select from ${tx.schema}.deliveries d where d.token is not null and d.worker = w.worker)`,
         [JSON.stringify(rows.map(({ worker }) => worker))],
       )
+      return rowCount === rows.length
     },
     { isolation: 'read committed' },
   )

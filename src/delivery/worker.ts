@@ -29,7 +29,7 @@ import { Claimer, HELD_BACK_MS, mostPerDestination } from './claimer.ts'
 import type { Work } from './delivery.ts'
 import type { Lanes } from './lanes.ts'
 import type { Lease } from './lease.ts'
-import { bury, type OutcomeParts } from './outcomes.ts'
+import type { OutcomeParts } from './outcomes.ts'
 import { Places } from './places.ts'
 import { createRotation } from './rotation.ts'
 import { Run } from './run.ts'
@@ -78,6 +78,8 @@ export class Worker implements Service {
   #stopping = false
   /** Rows that came without a claim. Nothing waits behind them, so their end is no reason to look for more. */
   readonly #begun = new WeakSet<Claim>()
+  /** Places kept for rows that are about to be committed, by their token. */
+  readonly #reserved = new Map<bigint, number>()
 
   constructor(options: WorkerOptions) {
     this.#options = options
@@ -134,7 +136,7 @@ export class Worker implements Service {
   }
 
   get #isAtRest(): boolean {
-    return this.#places.running.size + this.#places.held.size === 0
+    return this.#places.running.size + this.#places.held.size + this.#reserved.size === 0
   }
 
   /** Something that is due waits for a limit or a rest of its destination: it will be done, and is not done yet. */
@@ -184,25 +186,43 @@ export class Worker implements Service {
 
   /**
    * For rows that are written as claimed by this worker, with the transaction that asks for them: whoever asks does them at
-   * once. Undefined where they could not begin now. What was committed is begun; of what may have been, the token is doubted.
+   * once. Undefined where they could not begin now. What was committed is begun, of what may have been the token is doubted,
+   * and of what was not it is cancelled: until then their places are kept.
    */
   reserve(kind: string, names: readonly string[]): Reservation | undefined {
     const { lease } = this.#options
-    if (this.#stopping || this.state !== 'running' || names.length > this.#places.free) return undefined
+    if (this.#stopping || this.state !== 'running' || names.length > this.#freePlaces) return undefined
     const isMine = (name: string) => this.#works.get({ kind, name }) !== undefined && !lease.isPaused(kind, name, '')
     const worker = lease.worker
-    return worker !== undefined && names.every(isMine) ? { worker, token: newToken() } : undefined
+    if (worker === undefined || !names.every(isMine)) return undefined
+    const token = newToken()
+    this.#reserved.set(token, names.length)
+    return { worker, token }
+  }
+
+  get #freePlaces(): number {
+    let free = this.#places.free
+    for (const count of this.#reserved.values()) free -= count
+    return free
+  }
+
+  /** Nothing was written under this token. */
+  cancel(token: bigint): void {
+    this.#reserved.delete(token)
   }
 
   async begin(worker: string, rows: readonly ClaimedRow[]): Promise<void> {
     const { lease, lanes } = this.#options
     for (const { lane } of rows) if (!lanes.known(lane)) await lanes.get(lane)
-    if (this.#stopping || lease.worker !== worker) return this.#giveBack(rows)
-    for (const row of rows) {
-      this.#begun.add(row)
-      await this.#accept(row)
+    if (this.#stopping || lease.worker !== worker) await this.#giveBack(rows)
+    else {
+      for (const row of rows) {
+        this.#begun.add(row)
+        this.#accept(row)
+      }
+      this.#starter.startWaiting()
     }
-    this.#starter.startWaiting()
+    for (const { token } of rows) this.#reserved.delete(token)
   }
 
   /** Rows of ended work that nothing waits for, to be deleted in a transaction that is written anyway. */
@@ -212,6 +232,7 @@ export class Worker implements Service {
 
   /** A claim of ours that nobody works on, if there is one. */
   doubt(token: bigint): void {
+    this.#reserved.delete(token)
     this.#claimer.doubt(token)
   }
 
@@ -312,10 +333,7 @@ export class Worker implements Service {
         continue
       }
       const { rows, restMs } = await this.#claimer.claim(worker, this.#settler.unsettled)
-      for (const row of rows) {
-        const accepted = this.#accept(row)
-        if (accepted) await accepted
-      }
+      for (const row of rows) this.#accept(row)
       this.#starter.startWaiting()
       await this.#rotation.turn()
       if (restMs > 0) await context.wait(restMs)
@@ -323,16 +341,15 @@ export class Worker implements Service {
     }
   }
 
-  /** Undefined when it can be started; else resolves when it was dealt with otherwise. */
-  #accept(row: ClaimedRow): Promise<void> | undefined {
+  /** From here on it is in a place, and is told when its claim is lost. */
+  #accept(row: ClaimedRow): void {
     const lane = this.#options.lanes.known(row.lane)!
     const work = this.#works.get(lane)
     // Unregistered while the claim was under way.
-    if (!work) return this.#giveBack([row])
+    if (!work) return void this.#giveBack([row])
     const run = new Run(row, lane, work)
-    if (row.suspect && row.attempts > work.retry.maxAttempts) return bury(this.#outcomes, run, processEnded(run))
-    this.#places.waiting.push(run)
-    return undefined
+    if (row.suspect && row.attempts > run.work.retry.maxAttempts) this.#starter.bury(run, processEnded(run))
+    else this.#places.waiting.push(run)
   }
 
   /** Not begun, so not counted. Where the database does not listen now, the settler says it until it does. */

@@ -28,6 +28,8 @@ export interface FollowingOptions {
   readonly onWord: (word: string) => void
   /** A ring, or the moment from which every commit will ring: whatever else is woken by the bell looks now. */
   readonly onRing: () => void
+  /** This process holds its lock now, maybe again: meanwhile it may have been taken for gone. */
+  readonly onLock: () => void
 }
 
 export interface Following {
@@ -35,14 +37,14 @@ export interface Following {
   readonly service: Service
   /** Why notifications cannot be heard, if so. */
   bell(): { mode: string; reason: string | undefined }
-  /** Whether this process holds the lock that proves it is alive, and whether it can hold one at all. */
-  lock(): { holds: boolean; possible: boolean }
+  /** Whether this process holds the lock that proves it is alive, whether it can hold one at all, and how often it gained it. */
+  lock(): { holds: boolean; possible: boolean; gained: number }
 }
 
 const UPKEEP_MS = 60_000
 
 export function createFollowing(options: FollowingOptions): Following {
-  const { database, clock, logger, metrics, health, info, neededFrom, onWord, onRing } = options
+  const { database, clock, logger, metrics, health, info, neededFrom, onWord, onRing, onLock } = options
   const tailer = new Tailer({
     database,
     clock,
@@ -63,6 +65,7 @@ export function createFollowing(options: FollowingOptions): Following {
       onRing()
     },
     onReconnect: () => tailer.bellWasLost(),
+    onLock,
     metrics,
     health,
   })
@@ -83,6 +86,10 @@ export function createFollowing(options: FollowingOptions): Following {
     tailer,
     service: createGroup({ name: 'log', services: [listener, tailer, upkeep], logger }),
     bell: () => ({ mode: listener.mode, reason: listener.reason }),
-    lock: () => ({ holds: listener.holdsLock, possible: listener.mode !== 'unavailable' }),
+    lock: () => ({
+      holds: listener.holdsLock,
+      possible: listener.mode !== 'unavailable',
+      gained: listener.locksGained,
+    }),
   }
 }

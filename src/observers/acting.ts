@@ -147,6 +147,8 @@ export function createRunningAction(
     run,
     toEvent: ({ payload }) => fromWire((payload as ActionPayload).event),
     toLetterError(error, attempt) {
+      // It did not fail: whether it did anything is not known.
+      if ((error as { code?: unknown }).code === 'PROCESS_DIED') return error
       const isExhausted = attempt > 1 && decideOutcome(error, 1, config.retry).kind === 'retry'
       return isExhausted ? exhausted(owner, attempt, error) : error
     },

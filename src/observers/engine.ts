@@ -241,6 +241,8 @@ function toSubscription(
       kind: 'observers',
       version,
       begin,
+      // One event asks for many things: only the one that ends the process is to be given up.
+      handleSuspect: (event, context) => executor.handle(event, () => context.signal, true),
       // Order is a matter of each observer.
       keyOf: (event) => event.id,
     },

@@ -40,15 +40,21 @@ export interface ExecutorParts extends ObserverRunParts {
 }
 
 export interface Executor {
-  /** Undefined when nothing has to be waited for. */
-  handle(event: AnyEvent, signal: () => AbortSignal): Promise<unknown> | undefined
+  /** Undefined when nothing has to be waited for. `isSuspect`: the event may be what ended the process before. */
+  handle(event: AnyEvent, signal: () => AbortSignal, isSuspect?: boolean): Promise<unknown> | undefined
 }
 
 export function createExecutor(observers: readonly RunningObserver[], parts: ExecutorParts): Executor {
   const matching = createMatching(observers)
   const { logger, reactions, tellsDetails } = parts
 
-  function observe(observer: RunningObserver, event: AnyEvent, scope: Scope, signal: () => AbortSignal) {
+  function observe(
+    observer: RunningObserver,
+    event: AnyEvent,
+    scope: Scope,
+    signal: () => AbortSignal,
+    isSuspect: boolean,
+  ) {
     const { config } = observer
     const actions = observer.actions.filter(({ start }) => event.position > start)
     if (actions.length === 0) return undefined
@@ -65,7 +71,7 @@ export function createExecutor(observers: readonly RunningObserver[], parts: Exe
     } else {
       parts.count(event.type, 'matched')
     }
-    const run = new ObserverRun(parts, config, event, scope, error)
+    const run = new ObserverRun(parts, config, event, scope, error, isSuspect)
     return config.sequential && actions.length > 1 ? runInTurn(run, actions, signal) : runAll(run, actions, signal)
   }
 
@@ -88,15 +94,14 @@ export function createExecutor(observers: readonly RunningObserver[], parts: Exe
   /** The next one starts when the one before is done; what becomes a row takes the rest with it. */
   async function runInTurn(run: ObserverRun, actions: readonly RunningAction[], signal: () => AbortSignal) {
     for (const [index, action] of actions.entries()) {
-      const next = actions.slice(index + 1).map(({ config }) => config.name)
-      await reactions.react([run.reactionOf(action, next)], signal)
+      await reactions.react([run.reactionOf(action, actions.slice(index + 1))], signal)
       if (run.lastOutcome !== 'success') break
     }
     await run.finish()
   }
 
   return {
-    handle(event, signal) {
+    handle(event, signal, isSuspect = false) {
       const found = matching.find(event)
       const fields = tellsDetails ? { event_id: event.id, event_type: event.type, observers: found.length } : undefined
       if (fields) logger.debug(fields, 'processing event')
@@ -108,7 +113,7 @@ export function createExecutor(observers: readonly RunningObserver[], parts: Exe
       const scope = scopeOf(event, parts.env)
       let pending: Promise<unknown>[] | undefined
       for (const observer of found) {
-        const end = observeSafely(observer, event, scope, signal)
+        const end = observeSafely(observer, event, scope, signal, isSuspect)
         if (end === undefined) continue
         pending ??= []
         pending.push(end)

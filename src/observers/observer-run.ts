@@ -31,30 +31,34 @@ export class ObserverRun {
   readonly #event: AnyEvent
   readonly #scope: Scope
   readonly #conditionError: unknown
+  readonly #isSuspect: boolean
   readonly #startedMs: number
   readonly #records: ActionRecord[] = []
   #isProblem = false
   #keyError: unknown
 
-  /** `conditionError`: why it is not known whether anything should be done. */
+  /** `conditionError`: why it is not known whether anything should be done. `isSuspect`: see `Reaction.suspect`. */
   constructor(
     parts: ObserverRunParts,
     observer: ObserverConfig,
     event: AnyEvent,
     scope: Scope,
     conditionError: unknown,
+    isSuspect: boolean,
   ) {
     this.#parts = parts
     this.#observer = observer
     this.#event = event
     this.#scope = scope
     this.#conditionError = conditionError
+    this.#isSuspect = isSuspect
     this.#startedMs = parts.clock.monotonic()
   }
 
-  /** `next`: actions that follow this one, should it become a row. */
-  reactionOf(action: RunningAction, next: readonly string[] = []): Reaction {
+  /** `followers`: actions that follow this one, should it become a row. */
+  reactionOf(action: RunningAction, followers: readonly RunningAction[] = []): Reaction {
     const event = this.#event
+    const next = followers.map(({ config }) => config.name)
     let result: ActionResult | undefined
     const key = this.#keyOf()
     return {
@@ -64,6 +68,9 @@ export class ObserverRun {
       tenant: event.tenant ?? '',
       key,
       priority: this.#parts.clock.now().getTime() - event.recordedAt.getTime() > OLD_MS ? -1 : 0,
+      followers,
+      // Without its key it must not become a row, which would be done without order.
+      suspect: this.#isSuspect && this.#keyError === undefined,
       run: (context) => {
         const obstacle = this.#conditionError ?? this.#keyError
         if (obstacle !== undefined) throw obstacle

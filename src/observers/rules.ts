@@ -49,25 +49,37 @@ export function toRegistered({
   }
 }
 
+/**
+ * Every destination that is named, with its limits or none: whoever pauses one must find it, also while all that goes
+ * there is done without a row. What workflows go to is only known by the name that the settings give it.
+ */
 export function limitsOf({ destinations }: Settings, observers: readonly ObserverConfig[]): DestinationLimits[] {
-  const sentTo = observers.flatMap(({ actions }) => actions.map(({ prepared }) => prepared?.destination ?? ''))
-  const origins = Object.keys(destinations).filter((key) => key.includes('://'))
-  const all = new Set([...origins.map((origin) => `webhook ${origin}`), ...sentTo])
-  const limits = [...all].flatMap((destination) => {
-    const { concurrency, rate } = destinations[keyOf(destination, destinations)] ?? UNLIMITED
-    return concurrency === null && rate === null ? [] : [{ destination, concurrency, ...bucketOf(rate) }]
+  const keys = Object.keys(destinations)
+  const origins = keys.filter((key) => key.includes('://'))
+  const effects = keys.filter((key) => !PROVIDER_KEYS.has(key))
+  const sentTo = observers.filter((one) => !isLimited(one)).flatMap(destinationsOf)
+  const all = new Set([...origins.map((origin) => `webhook ${origin}`), ...sentTo, ...effects])
+  const limits = [...all].map((destination) => {
+    const { concurrency, rate, burst } = destinations[keyOf(destination, destinations)] ?? UNLIMITED
+    return { destination, concurrency, ...bucketOf(rate, burst) }
   })
-  const own = observers
-    .filter(({ concurrency, rate }) => concurrency !== null || rate !== null)
-    .map(({ name, concurrency, rate }) => ({
-      destination: limitedDestination(name),
-      concurrency,
-      ...bucketOf(rate),
-    }))
+  const own = observers.filter(isLimited).map(({ name, concurrency, rate }) => ({
+    destination: limitedDestination(name),
+    concurrency,
+    ...bucketOf(rate, null),
+  }))
   return [...limits, ...own]
 }
 
-const UNLIMITED = { concurrency: null, rate: null }
+function isLimited({ concurrency, rate }: ObserverConfig): boolean {
+  return concurrency !== null || rate !== null
+}
+
+function destinationsOf({ actions }: ObserverConfig): string[] {
+  return actions.flatMap(({ prepared }) => prepared?.destination ?? [])
+}
+
+const UNLIMITED = { concurrency: null, rate: null, burst: null }
 /** What `[destinations]` calls where actions of a type go, besides their origin. */
 const PROVIDERS: Readonly<Record<string, string>> = {
   slack: 'slack',
@@ -76,14 +88,17 @@ const PROVIDERS: Readonly<Record<string, string>> = {
   push: 'push',
   search: 'search',
 }
+const PROVIDER_KEYS: ReadonlySet<string> = new Set(Object.values(PROVIDERS))
 
-/** A destination is an action type and where it goes. The origin says more than the provider. */
+/** By its own name; else a destination is an action type and where it goes, and the origin says more than the provider. */
 function keyOf(destination: string, destinations: Settings['destinations']): string {
+  if (destination in destinations) return destination
   const [type = '', where = ''] = destination.split(' ')
   return where in destinations ? where : (PROVIDERS[type] ?? '')
 }
 
-/** `50/s` fills a bucket of fifty, fifty a second. */
-function bucketOf(rate: Rate | null): Pick<DestinationLimits, 'rate' | 'burst'> {
-  return rate === null ? { rate: null, burst: null } : { rate: (rate.count * 1_000) / rate.perMs, burst: rate.count }
+/** `50/s` fills a bucket of fifty, fifty a second, unless the bucket has a size of its own. */
+function bucketOf(rate: Rate | null, burst: number | null): Pick<DestinationLimits, 'rate' | 'burst'> {
+  if (rate === null) return { rate: null, burst: null }
+  return { rate: (rate.count * 1_000) / rate.perMs, burst: burst ?? rate.count }
 }

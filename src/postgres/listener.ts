@@ -31,6 +31,8 @@ export interface ListenerOptions {
   onNotify: (payload: string) => void
   /** Listening began, or began again: whatever was rung in between went unheard. */
   onReconnect: () => void
+  /** The lock was gained, maybe not for the first time. */
+  onLock?: () => void
   onModeChange?: (mode: ListenerMode, reason: string | undefined) => void
   channel?: string
   heartbeatMs?: number
@@ -50,6 +52,8 @@ export interface Listener extends Service {
   /** Why it is unavailable. */
   readonly reason: string | undefined
   readonly holdsLock: boolean
+  /** How often the lock was gained: between two of them others may have taken this process for gone. */
+  readonly locksGained: number
 }
 
 /** The text to hash for the lock that a process holds while its LISTEN connection lives. */
@@ -62,6 +66,7 @@ export function createListener({
   processId,
   onNotify,
   onReconnect,
+  onLock,
   onModeChange,
   channel = db.schemaName.channel,
   heartbeatMs = 10_000,
@@ -77,6 +82,7 @@ export function createListener({
   let mode: ListenerMode = 'connecting'
   let reason: string | undefined
   let holdsLock = false
+  let locksGained = 0
 
   const loop = createLoop({
     name: 'listener',
@@ -158,7 +164,7 @@ export function createListener({
       loop.wake()
     })
     const pid = await selectBackendPid(session)
-    holdsLock = await trySessionLock(session, lockKey)
+    await takeLock(session)
     setMode('listening', undefined)
     onReconnect()
     for (;;) {
@@ -166,8 +172,15 @@ export function createListener({
       if (lost) throw new AftercommitError('DATABASE_UNREACHABLE', 'The LISTEN connection was lost.', { cause: lost })
       if ((await selectBackendPid(session)) !== pid) return POOLER
       // Its predecessor may not have been buried yet; the server notices a vanished client only after a while.
-      if (!holdsLock) holdsLock = await trySessionLock(session, lockKey)
+      if (!holdsLock) await takeLock(session)
     }
+  }
+
+  async function takeLock(session: Session): Promise<void> {
+    holdsLock = await trySessionLock(session, lockKey)
+    if (!holdsLock) return
+    locksGained++
+    onLock?.()
   }
 
   function setMode(next: ListenerMode, why: string | undefined): void {
@@ -194,6 +207,9 @@ export function createListener({
     },
     get holdsLock() {
       return holdsLock
+    },
+    get locksGained() {
+      return locksGained
     },
   }
 }

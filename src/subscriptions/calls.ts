@@ -30,8 +30,8 @@ export function callHandler(run: RunState, item: Item): Call | undefined {
   }
   const context = new CallContext(run.definition.id, event, attempt, redriven, undefined)
   const called = run.definition.authorize
-    ? callAuthorized(run, item.event, [event], context)
-    : handle(run, item.event, [event], context)
+    ? callAuthorized(run, item.event, [event], context, item.suspect)
+    : handle(run, item.event, [event], context, item.suspect)
   return isThenable(called) ? watch(run, called, context) : undefined
 }
 
@@ -66,10 +66,15 @@ function readable(run: RunState, event: AnyEvent): AnyEvent {
 }
 
 /** `cause` is the first of the events as it was stored: nothing that a handler does to its own changes it. */
-function handle({ definition }: RunState, cause: AnyEvent, events: readonly AnyEvent[], context: CallContext): unknown {
-  const call = definition.handle
-    ? () => definition.handle!(events[0]!, context)
-    : () => definition.handleBatch!(events, context)
+function handle(
+  { definition }: RunState,
+  cause: AnyEvent,
+  events: readonly AnyEvent[],
+  context: CallContext,
+  isSuspect = false,
+): unknown {
+  const one = isSuspect ? definition.handleSuspect : definition.handle
+  const call = one ? () => one(events[0]!, context) : () => definition.handleBatch!(events, context)
   return causedBy(cause, call)
 }
 
@@ -78,9 +83,10 @@ async function callAuthorized(
   cause: AnyEvent,
   events: readonly AnyEvent[],
   context: CallContext,
+  isSuspect = false,
 ): Promise<unknown> {
   await assertAuthorized(run.definition, events)
-  return handle(run, cause, events, context)
+  return handle(run, cause, events, context, isSuspect)
 }
 
 function watch(run: RunState, called: PromiseLike<unknown>, context: CallContext): Call {

@@ -67,6 +67,8 @@ export interface Definition {
   readonly typeExpression: string | undefined
   readonly keyOf: (event: AnyEvent) => string
   readonly handle: ((event: AnyEvent, context: HandlerContext) => unknown) | undefined
+  /** Instead of `handle`, for an event that may be what ended the process before; not if `transactional`. */
+  readonly handleSuspect: ((event: AnyEvent, context: HandlerContext) => unknown) | undefined
   readonly handleBatch: ((events: readonly AnyEvent[], context: HandlerContext) => unknown) | undefined
   readonly transactional: boolean
   readonly concurrency: number
@@ -88,7 +90,7 @@ export const WINDOW = 1_000
 const RETRY: RetryOptions = { maxAttempts: 4, initialDelay: '1s', maxDelay: '60s' }
 
 /** What only parts of this library ask of a subscription. */
-export type DefinitionExtras = Partial<Pick<Definition, 'kind' | 'version' | 'begin' | 'keyOf'>>
+export type DefinitionExtras = Partial<Pick<Definition, 'kind' | 'version' | 'begin' | 'keyOf' | 'handleSuspect'>>
 
 export function toDefinition(options: SubscriptionOptions, extras: DefinitionExtras = {}): Definition {
   const { id, handle, handleBatch, transactional = false, concurrency = 1, on = ['*'], tenant } = options
@@ -121,6 +123,7 @@ export function toDefinition(options: SubscriptionOptions, extras: DefinitionExt
     typeExpression: on.includes('*') || on.includes('**') ? undefined : patternsToSql(on),
     keyOf: extras.keyOf ?? toKeyOf(options.key),
     handle,
+    handleSuspect: extras.handleSuspect ?? handle,
     handleBatch,
     transactional,
     concurrency,

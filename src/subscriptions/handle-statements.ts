@@ -70,6 +70,27 @@ export async function selectStates(db: Queryable, id?: string): Promise<Subscrip
   }))
 }
 
+/** Letters that wait, by whose they are: subscriptions, also those that have none, and whoever else has some. */
+export interface WaitingLetters {
+  readonly kind: string
+  readonly owner: string
+  readonly count: number
+}
+
+export async function countWaitingLetters(db: Queryable): Promise<WaitingLetters[]> {
+  const { rows } = await db.query<{ kind: string; owner: string; count: string }>(
+    `select kind, owner, coalesce(l.count, 0)::text as count
+       from (select 'subscription' as kind, id as owner from ${db.schema}.subscriptions) s
+       full join (
+         select kind, owner, count(*) as count
+           from ${db.schema}.letters
+          where status in ('dead', 'redriving')
+          group by kind, owner) l using (kind, owner)
+      order by kind, owner`,
+  )
+  return rows.map(({ kind, owner, count }) => ({ kind, owner, count: Number(count) }))
+}
+
 function filterOf(definition: string): { on: readonly string[]; tenant: string | null } {
   const { on, tenant = null } = JSON.parse(definition) as { on: string[]; tenant?: string }
   return { on, tenant }

@@ -13,6 +13,8 @@ export interface Item {
   readonly letter: bigint | undefined
   /** What `key` threw for it. */
   keyError?: unknown
+  /** It may be what ended the process before. */
+  suspect?: boolean
   /** Tries that counted. */
   attempts: number
   /** Tries in a row that did not. */

@@ -309,6 +309,7 @@ export class Runner implements RunState {
 
   async #tryCarefully(item: Item): Promise<void> {
     if (item.source === 'log') this.careful--
+    item.suspect = true
     if (!(await isDeadly(this, item))) await this.#call(item)
   }
 

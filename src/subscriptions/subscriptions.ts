@@ -6,7 +6,14 @@ import type { Database, Transaction } from '../postgres/index.ts'
 import { type Clock, formatDuration, type Health, type Logger, type Registry, type Service } from '../runtime/index.ts'
 import { type Definition, definitionText } from './definition.ts'
 import { createHandle, type SubscriptionHandle } from './handle.ts'
-import { lowestCheckpoint, lowestNeeded, type SubscriptionState, selectStates } from './handle-statements.ts'
+import {
+  countWaitingLetters,
+  lowestCheckpoint,
+  lowestNeeded,
+  type SubscriptionState,
+  selectStates,
+  type WaitingLetters,
+} from './handle-statements.ts'
 import { Keeper } from './keeper.ts'
 import { createSubscriptionMetrics } from './metrics.ts'
 import { hasSubscription, registerSubscription, selectTransactionLimits } from './statements.ts'
@@ -92,6 +99,7 @@ export function createSubscriptions(options: SubscriptionsOptions): Subscription
   exposeGauges(
     metrics,
     onceASecond(clock, () => selectStates(database)),
+    () => countWaitingLetters(database),
   )
 
   /** The lowest checkpoint of others, asked for at most every so often. */
@@ -229,7 +237,7 @@ function matchesId(id: string, pattern: string): boolean {
 /** Rides on the bell's channel: the payload tells it from a ring. */
 export const NUDGE = 'nudge'
 
-/** Four gauges of one scrape share one look. */
+/** Three gauges of one scrape share one look. */
 function onceASecond<T>(clock: Clock, ask: () => Promise<T>): () => Promise<T> {
   let asked: Promise<T> | undefined
   let dueMs = 0
@@ -242,7 +250,11 @@ function onceASecond<T>(clock: Clock, ask: () => Promise<T>): () => Promise<T> {
   }
 }
 
-function exposeGauges(metrics: Registry, states: () => Promise<SubscriptionState[]>): void {
+function exposeGauges(
+  metrics: Registry,
+  states: () => Promise<SubscriptionState[]>,
+  letters: () => Promise<WaitingLetters[]>,
+): void {
   const gauge = (name: string, help: string, value: (state: SubscriptionState) => number) =>
     metrics
       .gauge({ name, help, labels: ['subscription'] })
@@ -255,6 +267,12 @@ function exposeGauges(metrics: Registry, states: () => Promise<SubscriptionState
     'Age of the oldest event that is not finished.',
     ({ lagSeconds }) => lagSeconds,
   )
-  gauge('aftercommit_dlq_size', 'Dead letters that wait for somebody.', ({ deadLetters }) => deadLetters)
   gauge('aftercommit_parked_keys', 'Keys whose events wait behind a dead letter.', ({ parkedKeys }) => parkedKeys)
+  metrics
+    .gauge({
+      name: 'aftercommit_dlq_size',
+      help: 'Dead letters that wait for somebody, by kind and by whose they are.',
+      labels: ['kind', 'owner'],
+    })
+    .collect(async () => (await letters()).map(({ kind, owner, count }) => ({ labels: { kind, owner }, value: count })))
 }

@@ -10,7 +10,10 @@ beforeAll(build)
 async function someWork() {
   const operating = await openOperating()
   const one = await operating.worker()
-  await one.add(one.database, mails(2, { payload: { card: '4111-secret' }, destination: 'https://mail.example' }))
+  await one.add(
+    one.database,
+    mails(2, { payload: { card: '4111-secret' }, destination: 'webhook https://mail.example' }),
+  )
   await one.add(one.database, mails(1, { delayMs: 3_600_000 }))
   await one.add(one.database, mails(1, { owner: 'orders', key: 'order/4' }))
   await one.add(one.database, mails(1, { kind: 'timer', name: 'payment-due' }))
@@ -34,6 +37,7 @@ describe('deliveries list and show', () => {
     expect(await ids('--limit', '2', '--after', '2')).toEqual(['3', '4'])
     expect(await ids('--state', 'waiting', '--kind', 'timer')).toEqual(['5'])
     expect(await ids('--state', 'retrying')).toEqual(['4'])
+    expect(await ids('--destination', 'webhook https://mail.example')).toEqual(['1', '2'])
     expect(await ids('--destination', 'https://mail.example')).toEqual(['1', '2'])
     expect(await ids('--owner', 'orders', '--name', 'mail')).toEqual(['4'])
     const { stdout } = await runCli(['deliveries', 'list'], { env: { ...env, COLUMNS: '80' } })
@@ -51,6 +55,10 @@ describe('deliveries list and show', () => {
     expect(await cli('list', '--name', 'mial')).toMatchObject({
       code: 0,
       stderr: expect.stringContaining('Did you mean "mail"?'),
+    })
+    expect(await cli('list', '--destination', 'https://mial.example')).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining('Did you mean "https://mail.example"?'),
     })
   })
 })
@@ -139,14 +147,13 @@ describe('deliveries pause and resume', () => {
       stdout: expect.stringContaining('is not held back'),
     })
 
-    expect(await json('pause', '--destination', 'https://mail.example')).toEqual({
-      paused: { destination: 'https://mail.example' },
-      waiting: 0,
-      running: 0,
-    })
-    expect((await cli('destinations')).stdout).toMatch(/^https:\/\/mail\.example +paused +–/m)
-    expect(await json('resume', '--destination', 'https://mail.example')).toMatchObject({
-      resumed: { destination: 'https://mail.example' },
+    const there = { destination: 'webhook https://mail.example' }
+    expect(await json('pause', '--destination', there.destination)).toEqual({ paused: [there], waiting: 0, running: 0 })
+    expect((await cli('destinations')).stdout).toMatch(/^webhook https:\/\/mail\.example +paused +–/m)
+    expect(await json('resume', '--destination', 'https://mail.example')).toEqual({ resumed: [there] })
+    expect(await cli('resume', '--destination', 'https://mail.example')).toMatchObject({
+      code: 0,
+      stdout: 'https://mail.example is not held back; nothing was changed.\n',
     })
     expect(await deliveries.pauses()).toEqual([])
     expect(await rows("owner = 'orders'")).toBe(1)
@@ -158,20 +165,20 @@ describe('status and doctor', () => {
     const { env, sql, cli } = await someWork()
     await sql.query(
       `insert into aftercommit.destinations (destination, failures, opened_at, open_until, concurrency)
-       values ('https://erp.example', 9, now() - interval '25 minutes', now() + interval '5 minutes', 5)`,
+       values ('webhook https://erp.example', 9, now() - interval '25 minutes', now() + interval '5 minutes', 5)`,
     )
     await cli('pause', 'mail', '--reason', 'provider is down')
     const { stdout } = await runCli(['status'], { env })
     expect(stdout).toMatch(/^Deliveries +1 waiting, 4 paused$/m)
     expect(stdout).toMatch(/no process works on\n +KIND.*\n +effect +mail +4 .*\n +timer +payment-due +1 /)
     expect(stdout).toMatch(/Paused deliveries\n +KIND.*\n +effect +mail .* provider is down/)
-    expect(stdout).toMatch(/held back\n.*\n +https:\/\/erp\.example +open +in \d min +9 +0 +0 +5 at once/)
+    expect(stdout).toMatch(/held back\n.*\n +webhook https:\/\/erp\.example +open +in \d min +9 +0 +0 +5 at once/)
     const status = JSON.parse((await runCli(['status', '--json'], { env })).stdout)
     expect(status.deliveries).toMatchObject({
       states: { waiting: 1, paused: 4, running: 0 },
       orphans: [{ name: 'mail', count: 4 }, { kind: 'timer' }],
       pauses: [{ name: 'mail', reason: 'provider is down' }],
-      destinations: [{ destination: 'https://erp.example', circuit: 'open' }],
+      destinations: [{ destination: 'webhook https://erp.example', circuit: 'open' }],
     })
     const { findings } = JSON.parse((await runCli(['doctor', '--json'], { env })).stdout)
     const warnings = findings.filter(({ level }: { level: string }) => level === 'warning')

@@ -1,7 +1,9 @@
-// Workflows for the commands that look at them. `WORKFLOWS=changed` is the code after a careless change.
+// Workflows for the commands that look at them. `WORKFLOWS=changed` is the code after a careless change, and with
+// `WORKFLOWS=brighter` it decides otherwise.
 import { accept, after, defineWorkflow, reject } from 'aftercommit'
 
 const isChanged = process.env.WORKFLOWS === 'changed'
+const isBrighter = process.env.WORKFLOWS === 'brighter'
 
 export const lamp = defineWorkflow({
   type: 'lamp',
@@ -15,10 +17,12 @@ export const lamp = defineWorkflow({
   },
   decide(_, { type, id, watts }) {
     if (type === 'light') {
-      return accept([{ type: 'lit', watts }], { timers: [after('2h', { type: 'dim', id }, { key: 'dimmer' })] })
+      const lit = { type: 'lit', watts: isBrighter ? watts * 2 : watts }
+      return accept([lit], { timers: [after('2h', { type: 'dim', id }, { key: 'dimmer' })] })
     }
-    return type === 'break' ? accept([{ type: 'broke' }]) : reject('what?')
+    return type === 'break' ? accept([{ type: isBrighter ? 'burst' : 'broke' }]) : reject('what?')
   },
+  observe: {},
 })
 
 export default function register(ac) {

@@ -87,7 +87,7 @@ describe('workflows check', () => {
   it('is content with the code that wrote the histories, and says how much it looked at', async () => {
     const { cli, json } = await someLamps()
     const { code, stdout, stderr } = await cli(['workflows', 'check', '--import', MODULE])
-    expect([code, stdout]).toEqual([0, expect.stringMatching(/^lamp +3 +4 +0 +0 +0$/m)])
+    expect([code, stdout]).toEqual([0, expect.stringMatching(/^lamp +3 +4 +0 +4 +0 +0 +0$/m)])
     expect(stderr).toContain('Nothing was found.')
     const report = await json<{ types: object[]; findings: object[] }>('workflows', 'check', '--import', MODULE)
     expect(report).toMatchObject({ types: [{ type: 'lamp', instances: 3, events: 4 }], findings: [] })
@@ -100,6 +100,34 @@ describe('workflows check', () => {
     expect(stdout).toMatch(/^event {2}lamp\/2 at event 1: .*cannot be read/m)
     expect(stdout).toMatch(/^end {2}lamp\/3 at event 2: .*isTerminal/m)
     expect(stdout).not.toContain('hall/1')
+  })
+
+  it('shows which events would be others and which fields differ, and values only with --payload', async () => {
+    const { cli } = await someLamps()
+    const check = (...args: string[]) =>
+      cli(['workflows', 'check', '--import', MODULE, ...args], { WORKFLOWS: 'brighter' })
+    const { code, stdout } = await check()
+    expect(code).toBe(1)
+    const decided = String.raw`decided \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC`
+    expect(stdout).toMatch(
+      new RegExp(
+        `^decision  lamp/2 at event 0: An input would lead to other events now\\.\n  input light, ${decided}\n` +
+          '  event 1 at position 2, lamp\\.lit, has another payload now:\n    payload\\.watts$',
+        'm',
+      ),
+    )
+    expect(stdout).toMatch(/^ {2}event 2 at position 4: lamp\.broke is recorded, lamp\.burst comes of it now$/m)
+    expect(stdout).not.toMatch(/200|400/)
+    expect((await check('--payload')).stdout).toContain('    payload.watts: 200 is recorded, 400 comes of it now\n')
+    const { findings } = JSON.parse((await check('--json')).stdout)
+    expect(findings[0]).toEqual({
+      ...{ type: 'lamp', id: '2', version: 0, position: null, about: 'decision', paths: [] },
+      message: 'An input would lead to other events now.',
+      input: { type: 'light', id: null, decided_at: expect.any(String) },
+      events: [
+        { version: 1, position: '2', recorded: 'lamp.lit', now: 'lamp.lit', paths: [{ path: 'payload.watts' }] },
+      ],
+    })
   })
 
   it('asks for code', async () => {

@@ -32,7 +32,10 @@ describe('the settings of the file', () => {
       audit: { enabled: true },
       email_templates: { order_shipped: { subject: 's', html: 'h' } },
       templates: { env: ['SHOP_URL'] },
-      destinations: { 'https://erp.example.com': { concurrency: 10, rate: '50/s' } },
+      destinations: {
+        'https://erp.example.com': { concurrency: 10, rate: '50/s' },
+        'card payments': { rate: '10/s', burst: 30 },
+      },
       network: { allow: ['127.0.0.1', '10.20.0.0/16', 'erp.internal', '::1', 'fd00::/8'] },
       observers: {},
     }
@@ -71,9 +74,27 @@ describe('the settings of the file', () => {
 
   it('refuse destinations and networks that could never match', () => {
     const refused = (data: object) => messagesOf(data).length
-    for (const key of ['erp.example.com', 'https://x/path', 'https://u@x', 'https://x?y', 'mail']) {
+    for (const key of [
+      'erp.example.com',
+      'https://x/path',
+      'https://u@x',
+      'https://x?y',
+      'ftp://x',
+      'mail/',
+      ' mail',
+      '',
+    ]) {
       expect(refused({ destinations: { [key]: {} } }), key).toBe(1)
     }
+    expect(messagesOf({ destinations: { 'erp.example.com': {} } })).toEqual([
+      [
+        'destinations.erp.example.com',
+        expect.stringMatching(/must be an origin .*; or what a workflow calls a destin/),
+      ],
+    ])
+    expect(messagesOf({ destinations: { mail: { burst: 5 } } })).toEqual([
+      ['destinations.mail.burst', expect.stringContaining('needs a rate')],
+    ])
     for (const target of ['http://x', '10.0.0.0/33', '300.1.1.1', 'a/8', '10.0.0.0/8/8', '127.0.0.1:80', '']) {
       expect(refused({ network: { allow: [target] } }), target).toBe(1)
     }

@@ -131,7 +131,7 @@ describe('settings', () => {
   it('have every default when the file is empty', () => {
     expect(toSettings({})).toEqual({
       log: { retention: undefined, wake: undefined, maxPayload: undefined, maxNesting: undefined, maxDepth: undefined },
-      dlq: { storeStacks: false, autoRedrive: null },
+      dlq: { storeStacks: false, autoRedrive: null, retentionMs: 30 * 86_400_000 },
       runtime: {
         record: 'all',
         channelCapacity: 1000,

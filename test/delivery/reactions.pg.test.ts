@@ -1,40 +1,11 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { Reaction, Work } from '../../src/delivery/index.ts'
 import { GiveUp } from '../../src/subscriptions/index.ts'
+import { gate } from '../subscriptions/support/open-subscriptions.ts'
 import { eventually } from '../support/eventually.ts'
-import { type OpenWorker, openDelivering, work } from './support/open-delivering.ts'
-
-/** What an event asks for: `first` is the attempt from the window, `later` those from a row. */
-function reaction(
-  later: Work['run'],
-  first: Reaction['run'],
-  words: Partial<Reaction> & { name?: string; timeoutMs?: number } = {},
-): Reaction {
-  const { name = 'mail', timeoutMs = 30_000, ...rest } = words
-  return {
-    work: work(later, { name, timeoutMs }),
-    owner: 'shop',
-    destination: '',
-    tenant: '',
-    key: null,
-    priority: 0,
-    run: first,
-    payload: () => ({ n: 1 }),
-    ...rest,
-  }
-}
-
-const never = () => new AbortController().signal
-
-async function reacting(): Promise<{ one: OpenWorker; rows: () => Promise<number>; sql: import('pg').Client }> {
-  const { worker, sql } = await openDelivering()
-  const one = await worker()
-  // A lease is needed to claim what is slow.
-  one.register(work(() => {}, { name: 'warm-up' }))
-  await one.reactions().begin()
-  const rows = async () => (await sql.query('select from aftercommit.deliveries')).rowCount ?? 0
-  return { one, rows, sql }
-}
+import { lossyDatabase } from './support/lossy-database.ts'
+import { mails, work } from './support/open-delivering.ts'
+import { never, reacting, reaction } from './support/reacting.ts'
 
 test('what is done at once writes nothing', async () => {
   const { one, sql } = await reacting()
@@ -179,4 +150,59 @@ test('when the subscription ends, nothing is written about what was under way', 
   expect(seen.signal.aborted).toBe(true)
   expect(await rows()).toBe(0)
   expect((await sql.query('select from aftercommit.letters')).rowCount).toBe(0)
+})
+
+describe.each(['the answer', 'the question'] as const)('a connection that is lost before %s', (after) => {
+  test('of the row of a slow call has nobody else begin it while it goes on, and holds its event', async () => {
+    const { one, sql, rows } = await reacting((url) => ({
+      database: lossyDatabase(url, { of: 'add_deliveries', times: 1, after }),
+    }))
+    const { passed, open } = gate()
+    const begun: string[] = []
+    const asked = reaction(
+      () => void begun.push('from a row'),
+      () => {
+        begun.push('from the window')
+        return passed
+      },
+    )
+    one.register(asked.work)
+    await one.reactions().react([asked], never)
+    expect(await rows('token is not null')).toBe(after === 'the answer' ? 2 : 1)
+    // The worker looks for what it could begin, and finds nothing of it.
+    let looked = 0
+    one.register(work(() => void looked++, { name: 'look' }))
+    for (let n = 1; n <= 3; n++) {
+      await one.add(one.database, mails(1, { name: 'look' }))
+      await eventually(() => looked === n)
+    }
+    expect(begun).toEqual(['from the window'])
+    open()
+    await eventually(async () => (await rows()) === 0)
+    // What may have been written is done at least once.
+    expect(begun.slice(1)).toEqual(after === 'the answer' ? ['from a row'] : [])
+    expect((await sql.query('select from aftercommit.letters')).rowCount).toBe(0)
+  })
+})
+
+test('a slow call whose row is never written holds its event, and is done when it ends', async () => {
+  const database = (url: string) => lossyDatabase(url, { of: 'add_deliveries', times: 1_000, after: 'the question' })
+  let lossy: ReturnType<typeof database> | undefined
+  const { one, rows } = await reacting((url) => {
+    lossy = database(url)
+    return { database: lossy }
+  })
+  const { passed, open } = gate()
+  const ends: string[] = []
+  const asked = reaction(
+    () => {},
+    () => passed,
+    { onEnd: ({ outcome }) => void ends.push(outcome) },
+  )
+  const over = one.reactions().react([asked], never)
+  await eventually(() => lossy!.lost >= 2)
+  open()
+  await over
+  expect(ends).toEqual(['success'])
+  expect(await rows()).toBe(0)
 })

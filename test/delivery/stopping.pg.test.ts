@@ -18,9 +18,10 @@ test('calls that hang, and events that wait for a place, do not keep stop() beyo
   await ac.observers.add({ name: 'hang', on: 'lamp.lit', timeout: '10m', retry: QUICK, actions: custom('hang') })
   await ac.start()
   await emitMany(5)
-  await eventually(() => begun === 2)
+  // One name may have half of the places.
+  await eventually(() => begun === 1)
   await expect(ac.stop()).rejects.toMatchObject({ code: 'TIMED_OUT' })
-  expect(begun).toBe(2)
+  expect(begun).toBe(1)
 })
 
 test('a handler that hangs and hears no signal is given up at the limit, and its event is handled again', async () => {

@@ -81,8 +81,8 @@ describe.each(SERVERS)('rights on Postgres $major', ({ major }) => {
       deliveries.pause({ destination: 'smtp' }),
       deliveries.pause({ kind: 'effect', name: 'mail' }, { who: 'ada' }),
     ])
-    expect(await deliveries.resume({ kind: 'effect', name: 'mail' })).toBe(true)
-    expect(await deliveries.resume({ destination: 'smtp' })).toBe(true)
+    expect(await deliveries.resume({ kind: 'effect', name: 'mail' })).toHaveLength(1)
+    expect(await deliveries.resume({ destination: 'smtp' })).toHaveLength(1)
     await admin.query(`update aftercommit.deliveries set run_at = now() + interval '1 hour' where id = $1`, [first!.id])
     expect(await deliveries.retry(first!.id)).toBe(1)
     expect(await deliveries.cancel(second!.id)).toBe(1)

@@ -74,6 +74,21 @@ test('the session lock proves that the process lives, and ends with it', async (
   await eventually(async () => (await holdersOf(db, key)) === 0)
 })
 
+test('every gain of the lock is counted and told, so that who relies on it knows that it was gone', async () => {
+  const { db } = await openTestDatabase()
+  const gains: number[] = []
+  const { listener } = listen(db, { onLock: () => void gains.push(listener.locksGained) })
+  await listener.start()
+  await eventually(() => gains.length === 1)
+  await db.query(
+    `select pg_terminate_backend(pid) from pg_locks
+      where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())`,
+  )
+  await eventually(() => gains.length === 2)
+  expect(gains).toEqual([1, 2])
+  expect(listener.holdsLock).toBe(true)
+})
+
 test('a lock still held by a predecessor is taken over once the server has buried it', async () => {
   const { db, url } = await openTestDatabase()
   const predecessor = await connect(url)

@@ -186,7 +186,7 @@ describe('numbers', () => {
     expect(value('aftercommit_catchup_events_total', sub)).toBe(10)
     expect(value('aftercommit_catchup_duration_seconds_count', sub)).toBe(1)
     expect(value('aftercommit_retry_attempts_total', sub)).toBe(2)
-    expect(value('aftercommit_dlq_size', sub)).toBe(1)
+    expect(value('aftercommit_dlq_size', { kind: 'subscription', owner: 'sub' })).toBe(1)
     expect(value('aftercommit_parked_keys', sub)).toBe(1)
     expect(value('aftercommit_checkpoint_age_seconds', sub)).toBeGreaterThan(0)
     expect(value('aftercommit_frontier_age_seconds')).toBe(0)

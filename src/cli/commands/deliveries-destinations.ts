@@ -10,6 +10,9 @@ export function define(command: Command): void {
     .addHelpText(
       'after',
       `
+A destination is a type of action and where it goes, such as 'webhook https://erp.example.com'; what a workflow calls it;
+or 'observer <name>' where an observer has limits of its own.
+
 Columns:
   state      well, or what holds it back: paused; open, after failures in a row; half-open, a probe is next or under way;
              resting, since it asked to be left alone
@@ -23,7 +26,8 @@ Columns:
 async function destinations({ open, output }: Invocation<object>): Promise<ExitCode> {
   const found = await (await open()).deliveries.destinations()
   if (output.json) output.document(found.map(toPlain))
-  else if (found.length === 0) output.talk('No destinations: none has a limit, trouble, or anything to receive.')
+  else if (found.length === 0)
+    output.talk('No destinations: no observer names one, and none has a limit, trouble, or anything to receive.')
   else {
     output.table(DESTINATION_COLUMNS, found.map(toDestinationRow))
     const paused = found.filter((one) => one.paused)

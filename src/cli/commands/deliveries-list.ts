@@ -1,4 +1,5 @@
 import { type Command, Option } from 'commander'
+import { AftercommitError } from '../../errors.ts'
 import type { Aftercommit } from '../../index.ts'
 import { toCount } from '../arguments.ts'
 import { addDeliveryFilter, type DeliveryFilterOptions, toDeliveryFilter, toDeliveryId } from '../delivery-filter.ts'
@@ -38,15 +39,24 @@ async function list({ open, options, output }: Invocation<Options>): Promise<Exi
   if (output.json) output.document(found.map(toPlain))
   else if (found.length === 0) output.talk('No deliveries.')
   else output.table(DELIVERY_COLUMNS, found.map(toDeliveryRow))
-  if (found.length === 0) await adviseName(ac, options, output)
+  if (found.length === 0) await advise(ac, options, output)
   if (found.length === limit) output.talk(`\nThere may be younger ones: --after ${found.at(-1)!.id}`)
   return EXIT.ok
 }
 
-/** Nothing was found for a name: perhaps because nothing is called that. */
-async function adviseName(ac: Aftercommit, { name }: Options, output: Output): Promise<void> {
+/** Nothing was found: perhaps because nothing is called that, or nothing goes there. */
+async function advise(ac: Aftercommit, { name, destination }: Options, output: Output): Promise<void> {
+  if (destination !== undefined) {
+    const unknown = await ac.deliveries.findDestinations(destination).then(() => undefined, messageOf)
+    if (unknown !== undefined) output.talk(unknown)
+  }
   if (name === undefined) return
   const names = await ac.deliveries.names()
   if (names.some((one) => one.name === name)) return
   output.talk(`Nothing is called ${JSON.stringify(name)} here.${nearestName(name, names)}`)
+}
+
+function messageOf(error: unknown): string {
+  if (error instanceof AftercommitError && error.code === 'UNKNOWN_DESTINATION') return error.message
+  throw error
 }

@@ -1,9 +1,10 @@
 import type { Command } from 'commander'
-import { addTarget, describeTarget, findTarget, type TargetOptions } from '../delivery-name.ts'
+import { addTarget, describeTargets, findTarget, type TargetOptions } from '../delivery-name.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { type Invocation, runCommand } from '../invocation.ts'
 import { toPlain } from '../json.ts'
 import { addOperatorOptions, type OperatorOptions, toAction } from '../operator.ts'
+import { printable } from '../table.ts'
 
 interface Options extends TargetOptions, OperatorOptions {}
 
@@ -19,9 +20,9 @@ export function define(command: Command): void {
 async function resume(name: string | undefined, { open, options, output }: Invocation<Options>): Promise<ExitCode> {
   const ac = await open()
   const target = await findTarget(ac, name, options)
-  const what = describeTarget(target)
   const resumed = await ac.deliveries.resume(target, toAction(options))
-  if (output.json) output.document({ resumed: resumed ? toPlain(target) : null })
-  else output.data(resumed ? `Resumed ${what}.` : `${what} is not held back; nothing was changed.`)
+  if (output.json) output.document({ resumed: resumed.map(toPlain) })
+  else if (resumed.length > 0) output.data(printable(`Resumed ${describeTargets(resumed)}.`))
+  else output.data(printable(`${describeTargets([target])} is not held back; nothing was changed.`))
   return EXIT.ok
 }

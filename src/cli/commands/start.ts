@@ -106,6 +106,7 @@ function toOptions({ runtime, dlq }: CheckedConfiguration): AftercommitOptions {
     dlq: {
       storeStacks: dlq.storeStacks,
       autoRedrive: autoRedrive === null ? undefined : { after: `${autoRedrive.afterMs}ms`, max: autoRedrive.max },
+      retention: `${dlq.retentionMs}ms`,
     },
   }
 }

@@ -51,7 +51,7 @@ export async function openWorker(url: string, options: Partial<DeliveryOptions> 
     metrics,
     health: createHealth({ clock: systemClock }),
     process,
-    lock: () => ({ holds: false, possible: false }),
+    lock: () => ({ holds: false, possible: false, gained: 0 }),
     willHear: () => false,
     storeStacks: false,
     concurrency: 50,

@@ -27,6 +27,7 @@ export async function openFollowing(options: DatabaseOptions): Promise<OpenFollo
   const info = { process: randomUUID(), host: 'test', pid: process.pid, version: '0', configHash: '0' }
   const following = createFollowing({
     onRing: () => {},
+    onLock: () => {},
     database,
     clock,
     logger: database.logger,

@@ -1,0 +1,39 @@
+/** What asks for work, by itself: a test says what the process is at and what time it is. */
+import { onTestFinished } from 'vitest'
+import { Claimer } from '../../../src/delivery/claimer.ts'
+import { createLanes } from '../../../src/delivery/lanes.ts'
+import type { Lease } from '../../../src/delivery/lease.ts'
+import { Places } from '../../../src/delivery/places.ts'
+import type { Database } from '../../../src/postgres/index.ts'
+import { systemClock } from '../../../src/runtime/index.ts'
+import { NAMES } from './by-hand.ts'
+
+export interface OpenClaimer {
+  readonly claimer: Claimer
+  readonly lease: { worker: string; hasGone: boolean }
+  readonly places: Places
+  pass(ms: number): void
+}
+
+/** As the worker `by hand`, which must be there. */
+export function openClaimer(database: Database): OpenClaimer {
+  let now = 0
+  const lease = { worker: 'by hand', hasGone: false }
+  const places = new Places(50)
+  const claimer = new Claimer({
+    ...{ database, places, concurrency: 50 },
+    clock: { ...systemClock, monotonic: () => now },
+    lanes: createLanes(database.control),
+    lease: lease as unknown as Lease,
+    willHear: () => true,
+    wake: () => {},
+  })
+  claimer.names = NAMES
+  onTestFinished(() => claimer.close())
+  return {
+    ...{ claimer, lease, places },
+    pass(ms) {
+      now += ms
+    },
+  }
+}
