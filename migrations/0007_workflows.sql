@@ -106,7 +106,8 @@ end
 $aftercommit$;
 
 -- What is stored of an instance, from what the caller knows on, as one JSON array: version, generation, completed, paused,
--- unique key, milliseconds by the clock, position, outcome of the input, version and [state] of a snapshot, events.
+-- unique key, milliseconds by the clock, position, outcome of the input, version and [state] of a snapshot, events, and
+-- whether what the caller knows is where they begin.
 -- With p_lock it belongs to this transaction until it ends; an instance that does not exist yet has no row to lock, so the
 -- lock is on its name. Without p_wait, null where somebody else has it. Everything after the lock is read with a new snapshot,
 -- the clock too.
@@ -139,10 +140,14 @@ begin
   end if;
   select * into r from :schema.workflow_instances i where i.type = p_type and i.id = p_id;
   if not found then
-    return format('["0",1,false,false,null,%s,"0",%s,null,null,null]', v_clock, coalesce(v_outcome::text, 'null'));
+    return format('["0",1,false,false,null,%s,"0",%s,null,null,null,false]', v_clock, coalesce(v_outcome::text, 'null'));
   end if;
-  -- What somebody remembers of a history that was set back is worth nothing.
-  if v_known > r.version or v_known = r.version and v_after <> r.last_position then
+  -- What somebody remembers of a history that was set back is worth nothing, also where it has gone on since.
+  if v_known > r.version or v_known = r.version and v_after <> r.last_position
+     or v_known > 0 and v_known < r.version and not exists (
+       select from :schema.events e
+        where e.aggregate_type = p_type and e.aggregate_id = p_id and e.position = v_after and e.version = v_known)
+  then
     v_known := 0;
     v_after := 0;
   end if;
@@ -160,9 +165,10 @@ begin
     v_state := s.state;
     v_events := :schema.workflow_events(p_type, p_id, coalesce(s.position, v_after), 1, least(r.version, p_up_to));
   end if;
-  return format('["%s",%s,%s,%s,%s,%s,"%s",%s,%s,%s,%s]', r.version, r.generation, (r.completed_at is not null)::text,
+  return format('["%s",%s,%s,%s,%s,%s,"%s",%s,%s,%s,%s,%s]', r.version, r.generation, (r.completed_at is not null)::text,
     r.paused::text, coalesce(to_json(r.unique_key)::text, 'null'), v_clock, r.last_position, coalesce(v_outcome::text, 'null'),
-    coalesce(v_base, 'null'), coalesce('[' || v_state || ']', 'null'), coalesce(v_events, 'null'));
+    coalesce(v_base, 'null'), coalesce('[' || v_state || ']', 'null'), coalesce(v_events, 'null'),
+    (v_known > 0)::text);
 end
 $aftercommit$;
 
@@ -289,7 +295,7 @@ begin
     end if;
     insert into :schema.workflow_instances (type, id, version, generation, unique_key, created_at, last_event_at, last_position,
                                             completed_at, needed_after)
-    values (p_type, p_id, v_count, 1 + (p ? 'continues')::integer, p ->> 'key', p_now, p_now, v_last,
+    values (p_type, p_id, v_count, 1 + (p ? 'continues')::integer, case when not p ? 'completed' then p ->> 'key' end, p_now, p_now, v_last,
             case when p ? 'completed' then p_now end, coalesce(v_base, p_positions[1] - 1));
   elsif v_count > 0 then
     update :schema.workflow_instances i
@@ -310,6 +316,8 @@ begin
     with gone as (
       delete from :schema.deliveries_0
        where lane = (p ->> 'timer_lane')::integer and key = p_id and unique_key is not null
+         -- An input that waited for its instance to be resumed is for the next life as well.
+         and (p ? 'completed' or not payload ? 'held')
       returning letter)
     select array_agg(letter) into v_letters from gone where letter is not null;
     update :schema.letters l
@@ -447,7 +455,7 @@ begin
     v_one := p_steps -> n;
     v_count := coalesce(jsonb_array_length(v_one -> 3 -> 'events'), 0);
     v_all := v_all || e'\n' || concat_ws('|',
-      coalesce(v_positions[v_before + v_count], 0)::text,
+      case when v_count = 0 then 0 else v_positions[v_before + v_count] end::text,
       :schema.commit_step(v_one ->> 0, v_one ->> 1, (v_one ->> 2)::bigint, v_one -> 3,
         v_positions[v_before + 1 : v_before + v_count], v_now, v_segment, case when v_one -> 3 ? 'worker' then v_worker end));
     v_before := v_before + v_count;

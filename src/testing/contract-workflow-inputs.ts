@@ -85,6 +85,15 @@ export const inputScenarios: readonly WorkflowScenario[] = [
     },
   ],
   [
+    'an instance that ends with its first input has no unique key any more',
+    async ({ under: { workflows }, expect }) => {
+      workflows.register(play)
+      await workflows.execute(play, { id: 'a', say: ['end'], key: 'k' })
+      expect((await workflows.list(play)).items.map(({ uniqueKey }) => uniqueKey)).toEqual([null])
+      expect((await workflows.execute(play, { id: 'b', say: ['one'], key: 'k' })).outcome).toEqual('accepted')
+    },
+  ],
+  [
     'an input without a key keeps the key, one with another key takes it in place of the first',
     async ({ under: { workflows }, expect }) => {
       workflows.register(play)

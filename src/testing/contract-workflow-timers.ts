@@ -1,5 +1,5 @@
 /** What becomes of timers: each fires once, at its time or later, unless it was replaced or cancelled. */
-import { codeOf, definePlay, type Line } from './contract-workflow.ts'
+import { definePlay, type Line } from './contract-workflow.ts'
 import type { WorkflowScenario, WorkflowStage } from './workflow-contract.ts'
 
 const play = definePlay('play')
@@ -91,27 +91,35 @@ export const timerScenarios: readonly WorkflowScenario[] = [
     },
   ],
   [
-    'a paused instance takes nothing and wakes for nothing until it is resumed',
+    'a workflow hears of a timer that cannot be decided, and the letter is settled',
     async ({ under, expect, until }) => {
       await begin(under)
-      const { workflows } = under
-      await workflows.execute(play, { id: 'a', say: ['one'] })
-      expect([await workflows.pause(A), await workflows.pause(A)]).toEqual([true, false])
-      expect(await codeOf(workflows.execute(play, { id: 'a', say: ['no'] }))).toEqual('WORKFLOW_PAUSED')
-      await workflows.resume(A)
-      await workflows.execute(play, { id: 'a', say: ['two'], later: [far('three', 'k')] })
-      await workflows.pause(A)
-      expect((await workflows.timers()).map(({ held }) => held)).toEqual([true])
-      expect([await workflows.resume(A), await workflows.resume(A)]).toEqual([true, false])
-      expect((await workflows.timers()).map(({ held }) => held)).toEqual([false])
-      await workflows.execute(play, { id: 'a', say: ['end'] })
-      await until(async () => (await workflows.timers()).length === 0)
-      expect(await workflows.pause(A)).toEqual(false)
+      const line = { id: 'a', giveUp: true }
+      await under.workflows.execute(play, { id: 'a', say: ['one'], later: [{ ms: 1, key: 'report', line }] })
+      await until(async () => (await under.workflows.query(play, 'a'))?.completed === true)
+      expect(await words(under)).toEqual(['one', 'failed report', 'end'])
+      expect((await under.deadLetters.list()).map(({ kind, status }) => [kind, status])).toEqual([
+        ['timer', 'resolved'],
+      ])
+    },
+  ],
+  [
+    'a dead timer whose key is armed again does not fire any more; one that is redriven does',
+    async ({ under, expect, until }) => {
+      await begin(under)
+      const { workflows, deadLetters } = under
+      const broken = (key: string) => ({ ms: 1, key, line: { id: 'a', giveUp: true } })
+      await workflows.execute(play, { id: 'a', say: ['one'], later: [broken('k'), broken('l')] })
+      await until(async () => (await deadLetters.count({ status: 'dead' })) === 2)
+      await workflows.execute(play, { id: 'a', say: ['two'], later: [far('later', 'k')] })
+      expect((await deadLetters.list()).map(({ status }) => status).sort()).toEqual(['dead', 'discarded'])
+      // It is decided once more, and dies once more.
+      expect(await deadLetters.redrive({ owner: 'play' })).toEqual(1)
+      await until(async () => (await deadLetters.list({ status: 'dead' })).some(({ attempts }) => attempts === 2))
+      expect((await workflows.timers()).map(({ key }) => key)).toEqual(['k'])
     },
   ],
 ]
-
-const A = { type: 'play', id: 'a' }
 
 function soon(word: string, key?: string) {
   return toLater(5, word, key)

@@ -1,5 +1,6 @@
 /** The workflow that contract scenarios play with: an input says what is to follow from it. */
 import { AftercommitError } from '../errors.ts'
+import { GiveUp } from '../subscriptions/index.ts'
 import { accept, defineWorkflow, reject, type Timer, type Workflow, type WorkflowOptions } from '../workflows/index.ts'
 
 export interface Line {
@@ -12,6 +13,8 @@ export interface Line {
   readonly refuse?: string
   readonly key?: string
   readonly again?: Line
+  /** Nothing can be decided. */
+  readonly giveUp?: boolean
 }
 
 /** A word that was said. */
@@ -20,7 +23,7 @@ export interface Said {
   readonly word: string
 }
 
-/** A word that goes out into the world. One that begins with `report` is reported when it cannot be done. */
+/** A word that goes out into the world. What begins with `report` is reported when it cannot be done. */
 export interface Asked {
   readonly type: 'asked'
   readonly word: string
@@ -40,7 +43,8 @@ export function definePlay(type: string, more: Partial<WorkflowOptions<Spoken, L
     evolve: ({ words }, { word }) => ({ words: [...words, word] }),
     isTerminal: ({ words }) => words.at(-1) === 'end',
     uniqueKey: ({ key }) => key,
-    decide(_, { refuse, say = [], ask = [], later = [], cancel = [], again }) {
+    decide(_, { refuse, say = [], ask = [], later = [], cancel = [], again, giveUp = false }) {
+      if (giveUp) throw new GiveUp('a mistake')
       if (refuse !== undefined) return reject(refuse)
       // An input that says nothing is a mistake that some scenario makes on purpose.
       const events = say.map((word) => ({ type: 'said' as const, word })) as unknown as readonly [Said, ...Said[]]
@@ -51,10 +55,10 @@ export function definePlay(type: string, more: Partial<WorkflowOptions<Spoken, L
         continueAsNew: again,
       })
     },
-    onDeadLetter: (letter) =>
-      letter.kind === 'effect' && letter.effect.word.startsWith('report')
-        ? { id: letter.workflow.id, say: [`failed ${letter.effect.word}`, 'end'] }
-        : undefined,
+    onDeadLetter(letter) {
+      const word = letter.kind === 'effect' ? letter.effect.word : (letter.key ?? '')
+      return word.startsWith('report') ? { id: letter.workflow.id, say: [`failed ${word}`, 'end'] } : undefined
+    },
     ...more,
   })
 }

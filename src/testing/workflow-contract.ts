@@ -6,6 +6,7 @@ import type { DeadLetters } from '../dead-letters/index.ts'
 import type { Workflows } from '../workflows/index.ts'
 import { effectScenarios } from './contract-workflow-effects.ts'
 import { inputScenarios } from './contract-workflow-inputs.ts'
+import { pauseScenarios } from './contract-workflow-pauses.ts'
 import { timerScenarios } from './contract-workflow-timers.ts'
 import type { TestFramework } from './subscriptions-contract.ts'
 
@@ -37,7 +38,7 @@ export function describeWorkflows(
   create: () => Promise<WorkflowsUnderTest>,
   { describe, it, expect }: TestFramework,
 ): void {
-  const topics = { inputs: inputScenarios, effects: effectScenarios, timers: timerScenarios }
+  const topics = { inputs: inputScenarios, effects: effectScenarios, timers: timerScenarios, pauses: pauseScenarios }
   describe(name, () => {
     for (const [topic, scenarios] of Object.entries(topics)) {
       describe(topic, () => {

@@ -12,6 +12,7 @@ import {
   type InstanceRef,
   type InstanceSummary,
   type RecordedOutcome,
+  type Standing,
   type StepRequest,
   type StepWrite,
   UniqueKeyTakenError,
@@ -96,9 +97,10 @@ export class MemoryStore implements WorkflowStore {
       .map(toSummary)
   }
 
-  async isOver(instance: InstanceRef, generation: number): Promise<boolean> {
+  async standing(instance: InstanceRef, generation: number): Promise<Standing> {
     const kept = this.#kept.get(keyOf(instance))
-    return kept !== undefined && (kept.completedAt !== null || kept.generation !== generation)
+    if (kept !== undefined && (kept.completedAt !== null || kept.generation !== generation)) return 'over'
+    return kept?.paused ? 'paused' : 'open'
   }
 
   async resolveReported(
@@ -184,6 +186,7 @@ export class MemoryStore implements WorkflowStore {
         state: snapshot.state && { json: parseJson(snapshot.state.json) },
       },
       events: kept.events.slice(after, until).map(toHistoryEvent),
+      followsKnown: remembered > 0,
       recorded,
     }
   }

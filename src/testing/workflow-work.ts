@@ -96,7 +96,8 @@ export class MemoryWork {
     const row = this.#next()
     const now = this.#clock.now()
     if (row === undefined || row.dueMs > now.getTime()) return false
-    const work = this.#works.get(`${row.kind}:${row.name}`)!
+    const named = this.#works.get(`${row.kind}:${row.name}`)!
+    const work = named.of?.(toDelivery(row)) ?? named
     row.firstMs ??= now.getTime()
     row.attempts++
     try {
@@ -182,10 +183,23 @@ export class MemoryWork {
     const replaced = timers.filter(({ held }) => !held).map(({ uniqueKey }) => uniqueKey)
     const gone = new Set<string | undefined>([...cancelTimers, ...replaced])
     const isOver = completed || continuesAfter !== undefined
-    this.#rows = this.#rows.filter(
-      ({ kind, owner, key, uniqueKey }) =>
-        kind !== 'timer' || owner !== type || key !== id || !(isOver || gone.has(uniqueKey)),
-    )
+    const isGone = ({ kind, owner, key, uniqueKey, payload }: Row) => {
+      if (kind !== 'timer' || owner !== type || key !== id) return false
+      // An input that waited for its instance to be resumed is for the next life as well.
+      const isForNext = !completed && (parseJson(payload) as TimerPayload).held === true
+      return isOver ? !isForNext : gone.has(uniqueKey)
+    }
+    this.#rows = this.#rows.filter((row) => !isGone(row))
+    // A dead letter of a timer that was replaced or cancelled is not to fire it again.
+    const words = {
+      who: `workflow ${type}`,
+      reason: isOver ? 'the workflow is over' : 'the timer was replaced or cancelled',
+    }
+    for (const letter of this.#letters.select({ kind: 'timer', owner: type, key: id })) {
+      const row = this.#dead.get(letter.id)
+      const isOpen = letter.status === 'dead' || letter.status === 'redriving'
+      if (isOpen && row && isGone(row)) this.#letters.change(letter, { ...words, status: 'discarded', parks: false })
+    }
   }
 
   #push(row: Omit<Row, 'id' | 'letter' | 'createdAt' | 'dueMs' | 'attempts' | 'firstMs'>, dueMs: number): void {

@@ -2,56 +2,74 @@
  * Effects as work: the handler is called with the effect, and what it returns is an input, applied in the transaction that
  * ends the effect. A process that dies in between does the effect again, with the same idempotency key.
  */
-import type { Delivery, RunContext, Work } from '../delivery/index.ts'
+import { type Delivery, NotNow, type RunContext, type Work } from '../delivery/index.ts'
+import { AftercommitError } from '../errors.ts'
 import { parseRetry, runWithCause, toMs } from '../runtime/index.ts'
 import { causeFrom, chainFrom } from './chain.ts'
 import { effectWorkName } from './names.ts'
-import { endingOf, letterEvent, RETRY, type RunningParts, TIMEOUT } from './registered.ts'
+import { createPatience, endingOf, letterEvent, RETRY, type RunningParts, TIMEOUT } from './registered.ts'
 import { reportDead } from './report-dead.ts'
 import type { EffectPayload } from './to-write.ts'
 import type { EffectContext, EffectHandler, EffectWork, Workflow } from './workflow.ts'
 
 type AnyHandler = EffectHandler<unknown, unknown> | EffectWork<unknown, unknown> | 'elsewhere'
 
-/** One for each name of effects that this process does. */
+/** One for each name of effects that this process does; one for all of them where they go in order. */
 export function effectWorks(
   workflow: Workflow,
   handlers: Readonly<Record<string, AnyHandler>>,
   parts: RunningParts,
 ): Work[] {
-  const mine = new Map<string, EffectWork<unknown, unknown>>()
+  const works = new Map<string, Work>()
   for (const [name, handler] of Object.entries(handlers)) {
-    if (handler !== 'elsewhere') mine.set(name, typeof handler === 'function' ? { handle: handler } : handler)
+    if (handler === 'elsewhere') continue
+    works.set(name, toWork(workflow, name, typeof handler === 'function' ? { handle: handler } : handler, parts))
   }
-  if (workflow.orderedEffects) return mine.size === 0 ? [] : [toWork(workflow, 'effects', mine, {}, parts)]
-  return [...mine].map(([name, work]) => toWork(workflow, name, mine, work, parts))
+  const [first] = works.values()
+  if (!workflow.orderedEffects || first === undefined) return [...works.values()]
+  if (works.size < Object.keys(handlers).length) throw orderedElsewhere(workflow)
+  const nameOf = ({ payload }: Delivery) => (payload as EffectPayload).name
+  return [
+    { ...first, of: (delivery) => works.get(nameOf(delivery)) ?? strangerWork(workflow, nameOf(delivery), parts) },
+  ]
 }
+
+/** Of a newer release, or renamed since: whoever has a handler for it does it. */
+function strangerWork(workflow: Workflow, name: string, parts: RunningParts): Work {
+  const message = `This process has no handler for the effect "${name}" of workflow "${workflow.type}", so it is left to one that has.`
+  const handle = () => {
+    throw new NotNow('NO_HANDLER', message, STRANGER_MS)
+  }
+  return toWork(workflow, name, { handle }, parts)
+}
+
+const STRANGER_MS = 5_000
+const PAUSED_MS = 5_000
 
 function toWork(
   workflow: Workflow,
   name: string,
-  handlers: ReadonlyMap<string, EffectWork<unknown, unknown>>,
-  { retry, timeout }: Partial<EffectWork<unknown, unknown>>,
+  { handle, retry, timeout }: EffectWork<unknown, unknown>,
   parts: RunningParts,
 ): Work {
   const { engine, store } = parts
   const setting = `${workflow.type}.effects.${name}`
+  const endsWithLife = workflow.effectsOnCompletion === 'cancel'
+  const patiently = createPatience()
 
   async function run(delivery: Delivery, context: RunContext): Promise<void> {
     const payload = delivery.payload as EffectPayload
-    const id = delivery.key!
-    const mayBeOver = workflow.effectsOnCompletion === 'cancel'
-    if (mayBeOver && (await store.isOver({ type: workflow.type, id }, payload.generation))) return
-    const handler = handlers.get(payload.name)
-    if (!handler)
-      throw new Error(`There is no handler for the effect "${payload.name}" of workflow "${workflow.type}".`)
-    const told = toContext(workflow, delivery, payload, context)
-    const input: unknown = await runWithCause(causeFrom(payload.chain), () => handler.handle(payload.effect, told))
-    if (input === undefined) return
-    await engine.execute(workflow, input, {
-      ...endingOf(context),
-      chain: chainFrom(payload.chain),
-      hold: true,
+    const instance = { type: workflow.type, id: delivery.key! }
+    // What begins with the step that asked for it needs no look at whether it was paused since.
+    const standing = delivery.fresh && !endsWithLife ? 'open' : await store.standing(instance, payload.generation)
+    if (standing === 'over' && endsWithLife) return
+    if (standing === 'paused')
+      throw new NotNow('WORKFLOW_PAUSED', `Workflow ${instance.type}/${instance.id} is paused.`, PAUSED_MS)
+    await patiently(workflow, async () => {
+      const told = toContext(workflow, delivery, payload, context)
+      const input: unknown = await runWithCause(causeFrom(payload.chain), () => handle(payload.effect, told))
+      if (input === undefined) return
+      await engine.execute(workflow, input, { ...endingOf(context), chain: chainFrom(payload.chain), hold: true })
     })
   }
 
@@ -90,4 +108,12 @@ function toContext(
       return run.signal
     },
   }
+}
+
+function orderedElsewhere({ type }: Workflow): AftercommitError {
+  return new AftercommitError(
+    'BAD_DEFINITION',
+    `Workflow "${type}" has \`orderedEffects\`, so one process does all effects of an instance, one after the other: ` +
+      "none can be 'elsewhere'. Give a handler for each of them, or register the workflow without `effects` here.",
+  )
 }

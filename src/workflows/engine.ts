@@ -82,8 +82,7 @@ export function createEngine({ store, limits, currentTraceparent, onOutcome, onE
           delivery: request.delivery,
         },
         (found) => {
-          const base = known !== undefined && known.version <= found.version ? known : undefined
-          reached = decide(workflow, taken, found, base, request.hold)
+          reached = decide(workflow, taken, found, found.followsKnown ? known : undefined, request.hold)
           return reached.write
         },
       )

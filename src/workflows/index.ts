@@ -8,7 +8,9 @@
  * migrations/0007_workflows.sql (how it is kept); workflows.ts puts the parts together.
  */
 export type { Chain, StoredChain } from './chain.ts'
-export type { CheckedType, CheckFinding, CheckOptions, CheckReport } from './check.ts'
+export type { CheckOptions } from './check.ts'
+export type { DifferingPath } from './check-paths.ts'
+export type { CheckedInput, CheckedType, CheckFinding, CheckReport, DifferingEvent } from './check-report.ts'
 export { type AcceptedStep, type ArmedTimer, decideStep, type Step, type WrittenEvent } from './decide-step.ts'
 export {
   type Accept,
@@ -32,8 +34,9 @@ export { deepFreeze } from './freeze.ts'
 export type { TimerSummary } from './inspect-statements.ts'
 export { firstTimer, NOTHING_PENDING, type Pending, pendingAfter, without } from './pending.ts'
 export { type Current, liftPayload } from './replay.ts'
+export type { ScheduleOptions } from './schedule.ts'
 export type { StoredSchedule } from './schedule-statements.ts'
-export { createSchedules, type ScheduleOptions, type Schedules } from './schedules.ts'
+export { createSchedules, type Schedules } from './schedules.ts'
 export type {
   Found,
   HistoryEvent,
@@ -45,6 +48,7 @@ export type {
   Observation,
   RecordedOutcome,
   Snapshot,
+  Standing,
   StepRequest,
   StepWrite,
   WorkflowStore,

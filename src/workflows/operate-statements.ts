@@ -1,20 +1,22 @@
 /** What is changed beside the steps: pauses, letters that were dealt with, and what has been kept long enough. */
 import type { Queryable } from '../postgres/index.ts'
 import { HELD } from './statements.ts'
-import type { InstanceRef } from './store.ts'
+import type { InstanceRef, Standing } from './store.ts'
 
-/** Whether the life that asked for an effect is over. */
-export async function isOver(db: Queryable, { type, id }: InstanceRef, generation: number): Promise<boolean> {
-  const { rows } = await db.query<{ over: boolean }>(
-    `select completed_at is not null or generation <> ($3::text)::integer as over
+/** How it stands with the life that asked for an effect. */
+export async function selectStanding(db: Queryable, { type, id }: InstanceRef, generation: number): Promise<Standing> {
+  const { rows } = await db.query<{ over: boolean; paused: boolean }>(
+    `select completed_at is not null or generation <> ($3::text)::integer as over, paused
        from ${db.schema}.workflow_instances
       where type = $1::text and id = $2::text`,
     [type, id, String(generation)],
   )
-  return rows[0]?.over ?? false
+  const [found] = rows
+  if (found?.over) return 'over'
+  return found?.paused ? 'paused' : 'open'
 }
 
-/** The workflow was told, and goes on by itself. */
+/** The workflow was told, and goes on by itself, or has ended with it. */
 export async function resolveReported(
   db: Queryable,
   { kind, owner, eventId }: { kind: string; owner: string; eventId: string },
@@ -22,7 +24,7 @@ export async function resolveReported(
   await db.query(
     `update ${db.schema}.letters
         set status = 'resolved', who = $2::text, reason = 'the workflow was told', changed_at = clock_timestamp()
-      where kind = $1::text and owner = $4::text and event_id = $3::text and status = 'dead'`,
+      where kind = $1::text and owner = $4::text and event_id = $3::text and status in ('dead', 'discarded')`,
     [kind, `workflow ${owner}`, eventId, owner],
   )
 }

@@ -23,7 +23,7 @@ import {
 } from '../postgres/index.ts'
 import { selectInstances } from './inspect-statements.ts'
 import { createLaneBook } from './lane-numbers.ts'
-import { isOver, resolveReported } from './operate-statements.ts'
+import { resolveReported, selectStanding } from './operate-statements.ts'
 import {
   type CommitRequest,
   type Committed,
@@ -100,7 +100,7 @@ export function createPostgresStore({
       onCommitted(request, prepared!, committed)
       return committed
     } catch (error) {
-      if (prepared && error instanceof OutcomeUnknownError) onUnknown(prepared)
+      if (prepared) onFailed(prepared, error instanceof OutcomeUnknownError)
       if (sqlstateOf(error) === KEY_TAKEN) return { takenBy: detailOf(error) }
       throw error
     }
@@ -111,8 +111,11 @@ export function createPostgresStore({
     beginWork(prepared, committed)
   }
 
-  function onUnknown({ claim }: CommitRequest): void {
-    if (claim) claiming.doubt(claim.token)
+  /** `isUnknown`: whether it was committed cannot be known. If not, it was not. */
+  function onFailed({ claim }: CommitRequest, isUnknown: boolean): void {
+    if (!claim) return
+    if (isUnknown) claiming.doubt(claim.token)
+    else claiming.cancel(claim.token)
   }
 
   function beginWork(
@@ -120,7 +123,11 @@ export function createPostgresStore({
     { claimed }: Committed,
   ): void {
     if (isSoon(write, found.now, claimed !== undefined)) onWork()
-    if (!claim || !claimed) return
+    if (!claim) return
+    if (!claimed) {
+      claiming.cancel(claim.token)
+      return
+    }
     const rows = claimed.map((place, n) => ({
       ...place,
       token: claim.token,
@@ -132,6 +139,7 @@ export function createPostgresStore({
       createdMs: found.now.getTime(),
       suspect: false,
       letter: null,
+      fresh: true,
     }))
     // A turn later: by then the state is remembered, and what an effect returns finds it without reading history.
     setImmediate(() => {
@@ -157,7 +165,7 @@ export function createPostgresStore({
     prepare: (request, found, write) => prepare(request, found, write, true),
     alone: (request, decide) => withRetry(() => ownStep(request, decide), { clock: database.clock }),
     onCommitted,
-    onUnknown,
+    onFailed,
     takeAlong: claiming.takeAlong,
   })
 
@@ -175,7 +183,7 @@ export function createPostgresStore({
       return found.version === 0 ? undefined : found
     },
     history: (instance, { from, to, limit }) => log().stream(instance, { fromVersion: from, toVersion: to, limit }),
-    isOver: (instance, generation) => isOver(database, instance, generation),
+    standing: (instance, generation) => selectStanding(database, instance, generation),
     resolveReported: (tx: Transaction, letter) => resolveReported(tx, letter),
     list: (filter) => selectInstances(database, filter),
   }

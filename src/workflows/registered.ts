@@ -1,5 +1,5 @@
 /** A workflow as this process runs it, and what its parts share. */
-import type { Delivery, RunContext } from '../delivery/index.ts'
+import { type Delivery, NotNow, type RunContext } from '../delivery/index.ts'
 import { AftercommitEvent } from '../events/index.ts'
 import type { Transaction } from '../postgres/index.ts'
 import type { Logger } from '../runtime/index.ts'
@@ -10,7 +10,7 @@ import type { Workflow } from './workflow.ts'
 
 export interface RunningParts {
   readonly engine: Engine
-  readonly store: Pick<WorkflowStore, 'isOver' | 'resolveReported'>
+  readonly store: Pick<WorkflowStore, 'standing' | 'resolveReported'>
   readonly logger: Logger
   readonly storeStacks: boolean
 }
@@ -26,6 +26,31 @@ export function endingOf(context: RunContext): Pick<ExecuteRequest, 'alongside' 
     alongside: (tx: Transaction) => context.complete(tx),
     delivery: claim && { claim, settled: () => context.settled?.() },
   }
+}
+
+/**
+ * In a deployment this process may be the older one, which cannot read what the newer has written: then it is for the newer.
+ * For a while nothing of this kind is begun here.
+ */
+export function createPatience() {
+  let restsUntil = Number.NEGATIVE_INFINITY
+  return async <T>(workflow: Workflow, step: () => Promise<T>): Promise<T> => {
+    if (performance.now() < restsUntil) throw older(workflow)
+    try {
+      return await step()
+    } catch (error) {
+      if ((error as { code?: string } | null)?.code !== 'SCHEMA_VERSION_TOO_NEW') throw error
+      restsUntil = performance.now() + OLDER_MS
+      throw older(workflow, error)
+    }
+  }
+}
+
+const OLDER_MS = 30_000
+
+function older({ type }: Workflow, cause?: unknown): NotNow {
+  const message = `An instance of workflow "${type}" was written by newer code than this, so this is left to a process that has it.`
+  return new NotNow('SCHEMA_VERSION_TOO_NEW', message, OLDER_MS, { cause })
 }
 
 /** What the dead letter of an effect or a timer shows. Its id is the same for every life of the delivery. */

@@ -8,6 +8,7 @@ export interface StoredSchedule {
   readonly action: string
   /** Null: it never comes again. */
   readonly nextAt: Date | null
+  /** When it last did what it does. */
   readonly lastAt: Date | null
 }
 
@@ -63,13 +64,30 @@ export async function saveSchedule(
   )
 }
 
-export async function markFired(db: Queryable, id: string, firedAt: Date, nextAt: Date | undefined): Promise<void> {
-  await db.query(
-    `update ${db.schema}.schedules
-        set last_at = ($2::text)::timestamptz, next_at = ($3::text)::timestamptz
-      where id = $1::text`,
-    [id, firedAt.toISOString(), nextAt === undefined ? null : nextAt.toISOString()],
+export async function saveFired(db: Queryable, id: string, firedAt: Date): Promise<void> {
+  await db.query(`update ${db.schema}.schedules set last_at = ($2::text)::timestamptz where id = $1::text`, [
+    id,
+    firedAt.toISOString(),
+  ])
+}
+
+export async function saveNext(db: Queryable, id: string, nextAt: Date | undefined): Promise<void> {
+  await db.query(`update ${db.schema}.schedules set next_at = ($2::text)::timestamptz where id = $1::text`, [
+    id,
+    nextAt?.toISOString() ?? null,
+  ])
+}
+
+/** When what fires next is due, or was; undefined when nothing does. What was made again from a dead letter is not unique. */
+export async function selectNext(db: Queryable, name: string): Promise<Date | undefined> {
+  const { rows } = await db.query<{ due: number | string }>(
+    `select (d.payload ->> 'due')::float8 as due
+       from ${db.schema}.deliveries d
+       join ${db.schema}.delivery_lanes l on l.lane = d.lane
+      where l.kind = 'timer' and l.name = $1::text and d.segment = 0 and d.unique_key is not null`,
+    [name],
   )
+  return rows[0] && new Date(Number(rows[0].due))
 }
 
 /** The row that would fire next goes, whoever has claimed it. */
@@ -82,14 +100,36 @@ export async function removeNext(db: Queryable, name: string): Promise<void> {
   )
 }
 
-export async function hasNext(db: Queryable, name: string): Promise<boolean> {
+/**
+ * Every row goes, those made again from dead letters too, whoever has claimed them. One that fails at this very moment is
+ * written anew, unseen by this statement: repeat it until none is left.
+ */
+export async function removeFirings(db: Queryable, name: string): Promise<void> {
+  await db.query(
+    `delete from ${db.schema}.deliveries d
+      using ${db.schema}.delivery_lanes l
+      where l.kind = 'timer' and l.name = $1::text and d.lane = l.lane and d.segment = 0`,
+    [name],
+  )
+}
+
+export async function hasFirings(db: Queryable, name: string): Promise<boolean> {
   const { rows } = await db.query<{ there: boolean }>(
     `select exists (select from ${db.schema}.deliveries d
                       join ${db.schema}.delivery_lanes l on l.lane = d.lane
-                     where l.kind = 'timer' and l.name = $1::text and d.segment = 0 and d.unique_key is not null) as there`,
+                     where l.kind = 'timer' and l.name = $1::text and d.segment = 0) as there`,
     [name],
   )
   return rows[0]!.there
+}
+
+export async function discardLetters(db: Queryable, name: string): Promise<void> {
+  await db.query(
+    `update ${db.schema}.letters
+        set status = 'discarded', who = 'aftercommit', reason = 'the schedule was removed', changed_at = clock_timestamp()
+      where kind = 'timer' and owner = $1::text and status in ('dead', 'redriving')`,
+    [name],
+  )
 }
 
 export async function deleteSchedule(db: Queryable, id: string): Promise<boolean> {

@@ -86,6 +86,7 @@ type Loaded = [
   /** In a list, so that a state may be null; without one a new life begins. */
   state: [unknown] | null,
   events: EventTuple[] | null,
+  followsKnown: boolean,
 ]
 
 export function toFoundOne({ answer }: { answer: string }): Found {
@@ -93,7 +94,8 @@ export function toFoundOne({ answer }: { answer: string }): Found {
 }
 
 function toFound(loaded: Loaded): Found {
-  const [version, generation, completed, paused, uniqueKey, clockMs, position, outcome, base, state, events] = loaded
+  const [version, generation, completed, paused, uniqueKey, clockMs, position, outcome, base, state, events, follows] =
+    loaded
   return {
     now: new Date(clockMs),
     version: Number(version),
@@ -104,6 +106,7 @@ function toFound(loaded: Loaded): Found {
     uniqueKey,
     snapshot: base === null ? undefined : { version: base, state: state === null ? undefined : { json: state[0] } },
     events: events === null ? [] : events.map(toHistoryEvent),
+    followsKnown: follows,
     recorded: outcome ?? undefined,
   }
 }

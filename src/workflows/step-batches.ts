@@ -32,8 +32,8 @@ export interface StepBatchesOptions {
   /** The step by itself; it waits for its instance. */
   readonly alone: (request: StepRequest, decide: Decide) => Promise<Written | undefined>
   readonly onCommitted: (request: StepRequest, prepared: CommitRequest, committed: Committed) => void
-  /** Whether it was committed is not known. */
-  readonly onUnknown: (prepared: CommitRequest) => void
+  /** `isUnknown`: whether it was committed cannot be known. If not, it was not. */
+  readonly onFailed: (prepared: CommitRequest, isUnknown: boolean) => void
   readonly takeAlong: Claiming['takeAlong']
 }
 
@@ -50,7 +50,7 @@ const MOST_STEPS = 50
 const MOST_ALONG = 100
 
 export function createStepBatches(options: StepBatchesOptions) {
-  const { database, prepare, alone, onCommitted, onUnknown, takeAlong } = options
+  const { database, prepare, alone, onCommitted, onFailed, takeAlong } = options
   /** Of each instance at most one, which is in `behind` too. */
   const ready: Step[] = []
   /** What waits for the step of its instance that is ready or under way. */
@@ -141,11 +141,9 @@ export function createStepBatches(options: StepBatchesOptions) {
     } catch (error) {
       const isUnknown = error instanceof OutcomeUnknownError
       along?.givenBack(isUnknown)
+      for (const { prepared } of written) onFailed(prepared, isUnknown)
       if (!isUnknown) return steps
-      for (const { step, prepared } of written) {
-        onUnknown(prepared)
-        step.reject(error)
-      }
+      for (const { step } of written) step.reject(error)
     }
     for (const end of ends) end()
     return left

@@ -46,6 +46,8 @@ export interface Found {
   readonly snapshot: Snapshot | undefined
   /** Everything after the snapshot, else after what is known. With `recorded`, the events that came of that input. */
   readonly events: readonly HistoryEvent[]
+  /** What is known belongs to this history. If not, the above is from the beginning. */
+  readonly followsKnown: boolean
   /** What became of the input with this id before. */
   readonly recorded: RecordedOutcome | undefined
 }
@@ -129,6 +131,8 @@ export interface Observation {
 /** Whether it was written, and where the last event is. */
 export type Written = { readonly position: bigint; readonly takenBy?: undefined } | { readonly takenBy: string }
 
+export type Standing = 'open' | 'paused' | 'over'
+
 export interface InstanceSummary extends InstanceRef {
   readonly version: number
   readonly generation: number
@@ -155,8 +159,8 @@ export interface WorkflowStore {
   ): Promise<Found | undefined>
   /** As the log has them, oldest first. */
   history(instance: InstanceRef, range: { from: number; to: number; limit: number }): Promise<AnyEvent[]>
-  /** Whether the life that asked for an effect is over. */
-  isOver(instance: InstanceRef, generation: number): Promise<boolean>
+  /** How it stands with the life that asked for an effect. */
+  standing(instance: InstanceRef, generation: number): Promise<Standing>
   /** The workflow was told of this dead letter and deals with it, in the transaction that wrote the letter. */
   resolveReported(tx: never, letter: { kind: 'effect' | 'timer'; owner: string; eventId: string }): Promise<void>
   /** By last event, newest first; `before` is the position of the last one of the page before. */

@@ -6,13 +6,14 @@ import type { Delivery, RunContext, Work } from '../delivery/index.ts'
 import { parseRetry, toMs } from '../runtime/index.ts'
 import { chainFrom } from './chain.ts'
 import { timerUniqueKey } from './names.ts'
-import { endingOf, letterEvent, RETRY, type RunningParts, TIMEOUT } from './registered.ts'
+import { createPatience, endingOf, letterEvent, RETRY, type RunningParts, TIMEOUT } from './registered.ts'
 import { reportDead } from './report-dead.ts'
 import type { NewTimer } from './store.ts'
 import { type TimerPayload, toJson } from './to-write.ts'
 import type { Workflow } from './workflow.ts'
 
 export function timerWork(workflow: Workflow, parts: RunningParts): Work {
+  const patiently = createPatience()
   return {
     kind: 'timer',
     name: workflow.type,
@@ -20,12 +21,13 @@ export function timerWork(workflow: Workflow, parts: RunningParts): Work {
     timeoutMs: toMs(TIMEOUT, 'timeout'),
     async run(delivery: Delivery, context: RunContext) {
       const payload = delivery.payload as TimerPayload
-      await parts.engine.execute(workflow, payload.input, {
+      const request = {
         ...endingOf(context),
         chain: chainFrom(payload.chain),
         inputId: payload.inputId,
         hold: asHeld(delivery, payload),
-      })
+      }
+      await patiently(workflow, () => parts.engine.execute(workflow, payload.input, request))
     },
     toEvent(delivery) {
       const { input, chain } = delivery.payload as TimerPayload

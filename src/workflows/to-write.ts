@@ -31,6 +31,8 @@ export interface TimerPayload {
   /** Milliseconds since 1970. */
   readonly due: number
   readonly inputId?: string | undefined
+  /** No timer, but an input that came while its instance was paused: it is for whatever life follows. */
+  readonly held?: true | undefined
   readonly chain: StoredChain
 }
 
@@ -132,7 +134,7 @@ export function toHeld<I>({ instance, input, inputId, chain }: Taken<I>, now: Da
     tenant,
     trace: traceparent,
   }
-  const payload: TimerPayload = { input, due: now.getTime(), inputId, chain: handedOn }
+  const payload: TimerPayload = { input, due: now.getTime(), inputId, held: true, chain: handedOn }
   const uniqueKey = JSON.stringify([instance.id, 'held', id, 0])
   return { ...NOTHING, timers: [{ uniqueKey, dueMs: now.getTime(), held: true, payload: toJson(payload, 'input') }] }
 }

@@ -13,7 +13,11 @@ describe('the suite itself', () => {
       'an input with an id is taken once, and answers later as the first time, also when it was rejected',
     ])
     const unpaused = await failures((words) => ({ ...words, pause: async () => true, resume: async () => true }))
-    expect(unpaused).toEqual(['a paused instance takes nothing and wakes for nothing until it is resumed'])
+    expect(unpaused).toEqual([
+      'a paused instance takes nothing and wakes for nothing until it is resumed',
+      'an effect that fails while its instance is paused is tried again when it is resumed, not before',
+      'what came while it was paused is for the next life, where a new one begins first',
+    ])
     const keyless = await failures(({ execute, ...rest }) => ({
       ...rest,
       execute: (workflow, input, options) => execute(workflow, { ...input, key: undefined }, options),

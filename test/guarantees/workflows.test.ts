@@ -31,7 +31,8 @@ interface Call {
 interface Behaviour {
   readonly dies?: { when: 'in the effect' | 'after the effect'; times?: number }
   readonly holdsUntil?: string
-  readonly writes?: boolean
+  readonly writes?: true | number
+  readonly shutdown?: string
   readonly diesOnce?: { at: string; mark: string }
 }
 
@@ -51,13 +52,13 @@ async function openPlay() {
         .split('\n')
         .flatMap((line) => (line === '' ? [] : [JSON.parse(line) as Call]))
         .filter((call) => call.what === what),
-    async start(behaviour: Behaviour = {}): Promise<TestProcess> {
-      const started = spawnScript(SCRIPT, [JSON.stringify({ url, ledger, ...behaviour })])
+    async start(behaviour: Behaviour = {}, env: Record<string, string> = {}): Promise<TestProcess> {
+      const started = spawnScript(SCRIPT, [JSON.stringify({ url, ledger, ...behaviour })], env)
       await started.waitForLine('started')
       return started
     },
     /** From the side of whoever asks: nothing is run here. */
-    async ask(id: string, { effect = true }: { effect?: boolean } = {}): Promise<void> {
+    async ask(id: string, { effect = true, timer = true } = {}): Promise<void> {
       const { rows: lanes } = await sql.query(
         `select aftercommit.delivery_lane('effect', 'task.do', '', '', 0::smallint) as effect,
                 aftercommit.delivery_lane('timer', 'task', '', '', 0::smallint) as timer`,
@@ -78,12 +79,16 @@ async function openPlay() {
                 ],
               ]
             : []),
-          [
-            lanes[0].timer,
-            { input: { id, type: 'rang' }, key: 'bell', due: Date.now(), chain },
-            JSON.stringify([id, 'bell']),
-            new Date().toISOString(),
-          ],
+          ...(timer
+            ? [
+                [
+                  lanes[0].timer,
+                  { input: { id, type: 'rang' }, key: 'bell', due: Date.now(), chain },
+                  JSON.stringify([id, 'bell']),
+                  new Date().toISOString(),
+                ],
+              ]
+            : []),
         ],
       }
       await sql.query(`select aftercommit.workflow_commit($1, '[]')`, [JSON.stringify([['task', id, 0, step]])])
@@ -101,7 +106,7 @@ async function openPlay() {
 }
 
 describe('a process that is killed', () => {
-  it('at any moment leaves every step whole: events, instance, key, effect and timer, or none of them', async () => {
+  it('at any moment leaves every step whole: events, instance, key, effect, timers and what is kept of inputs, or none', async () => {
     const { start, sql, rows } = await openPlay()
     for (let kill = 0; kill < 6; kill++) {
       const writer = await start({ writes: true })
@@ -128,7 +133,11 @@ describe('a process that is killed', () => {
     )
     expect(wrong).toEqual([])
     expect(await rows('workflow_instances')).toBeGreaterThan(20)
-    expect(await rows('workflow_keys')).toBe(await rows('workflow_instances'))
+    // Each was asked with an id and is not over; each of its three inputs was observed, and its reminder was cancelled.
+    const instances = await rows('workflow_instances')
+    expect(await rows('workflow_keys')).toBe(instances)
+    expect(await rows('workflow_inputs')).toBe(instances)
+    expect(await rows('input_observations')).toBe(3 * instances)
     const { rows: strangers } = await sql.query(
       `select from aftercommit.events e
         where e.aggregate_type = 'task'
@@ -170,17 +179,78 @@ it.each([
   ['decision', 'while it is decided'],
   ['commit', 'before the decision is sent'],
   ['sent', 'when the decision has been sent'],
-])('a timer whose process is killed at the %s, %s, fires once', async (at) => {
+])(
+  'of a process that is killed at the %s, %s, a timer fires once and the answer of an effect counts once',
+  async (at) => {
+    for (const [asked, end] of [
+      [{ effect: false }, 'rang'],
+      [{ timer: false }, 'done'],
+    ] as const) {
+      const play = await openPlay()
+      const mark = play.flag('died').path
+      const place = keepRunning(() => play.start({ diesOnce: { at, mark } }))
+      await play.ask('a', asked)
+      await eventually(async () => (await play.rows('deliveries')) === 0, { deadline: 60_000 })
+      await place.stop()
+      expect(existsSync(mark), 'it never died').toBe(true)
+      expect(await play.history('a')).toEqual(['asked', end])
+      expect(await play.rows('letters')).toBe(0)
+      expect(new Set(play.calls('begin').map(({ idempotencyKey }) => idempotencyKey)).size).toBe(end === 'done' ? 1 : 0)
+    }
+  },
+)
+
+it('three processes that ask at the same time do each effect once', async () => {
   const play = await openPlay()
-  const mark = play.flag('died').path
-  const place = keepRunning(() => play.start({ diesOnce: { at, mark } }))
-  await play.ask('a', { effect: false })
-  await eventually(async () => (await play.rows('deliveries')) === 0, { deadline: 60_000 })
-  await place.stop()
-  expect(existsSync(mark), 'it never died').toBe(true)
-  expect(await play.history('a')).toEqual(['asked', 'rang'])
+  const writers = await Promise.all([1, 2, 3].map(() => play.start({ writes: 110 })))
+  await Promise.all(writers.map((writer) => writer.waitForLine('written', 120_000)))
+  await eventually(async () => (await play.rows('deliveries')) === 0, { deadline: 120_000 })
+  const begun = play.calls('begin')
+  expect(begun).toHaveLength(990)
+  expect(new Set(begun.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(990)
+  expect(await play.rows('workflow_instances', 'version = 6')).toBe(990)
   expect(await play.rows('letters')).toBe(0)
 })
+
+it('a process that is told to end waits for its effects, and gives back what outlasts its patience', async () => {
+  const play = await openPlay()
+  const release = play.flag('release')
+  const patient = await play.start({ holdsUntil: release.path })
+  await play.ask('a', { timer: false })
+  await eventually(() => play.calls('begin').length === 1)
+  patient.kill('SIGTERM')
+  release.raise()
+  expect(await patient.exited).toEqual({ code: 0, signal: null })
+  expect([await play.history('a'), await play.rows('deliveries')]).toEqual([['asked', 'done'], 0])
+
+  const hasty = await play.start({ holdsUntil: play.flag('never').path, shutdown: '200ms' })
+  await play.ask('b', { timer: false })
+  await eventually(() => play.calls('begin').length === 2)
+  hasty.kill('SIGTERM')
+  await hasty.exited
+  // At once, and not as what a dead process has left.
+  expect(await play.rows('deliveries', 'token is null')).toBe(1)
+  await play.start()
+  await eventually(async () => (await play.history('b')).length === 2)
+  expect(await play.history('b')).toEqual(['asked', 'done'])
+})
+
+it.each(['3600000', '-3600000', 'jumping'])(
+  'by the clock of a process that is wrong (%s) no timer is early or late',
+  async (SHIFT_MS) => {
+    const play = await openPlay()
+    const clock = new URL('support/shifted-clock.mjs', import.meta.url).href
+    const writer = await play.start({ writes: 3 }, { SHIFT_MS, NODE_OPTIONS: `--import ${clock}` })
+    await writer.waitForLine('written')
+    await eventually(async () => (await play.rows('deliveries')) === 0, { deadline: 60_000 })
+    expect(await play.rows('workflow_instances', 'version = 6')).toBe(9)
+    const { rows } = await play.sql.query(
+      `select count(*)::int as wrong from aftercommit.events
+        where abs(extract(epoch from occurred_at - clock_timestamp())) > 600 or payload ->> 'type' = 'late'`,
+    )
+    expect(rows).toEqual([{ wrong: 0 }])
+  },
+)
 
 it('a process that slept past its lease changes nothing when it wakes', async () => {
   const play = await openPlay()

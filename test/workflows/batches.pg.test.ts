@@ -1,20 +1,25 @@
 /** Inputs that come at the same time share transactions. What one of them does must not be the business of the others. */
 import { describe, expect, it } from 'vitest'
-import { accept, defineWorkflow } from '../../src/index.ts'
+import { accept, defineWorkflow, reject } from '../../src/index.ts'
 import { connect } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { openWorkflows } from './support/open-workflows.ts'
 
 const counter = defineWorkflow({
   type: 'counter',
-  id: ({ id }: { id: string; fails?: boolean; note?: number }) => id,
-  initial: () => ({ count: 0 }),
-  evolve: ({ count }, _: { type: 'counted'; note?: number }) => ({ count: count + 1 }),
-  decide(_, { fails, note }) {
+  id: ({ id }: { id: string; fails?: boolean; refuses?: boolean; note?: number }) => id,
+  initial: () => ({ notes: [] as (number | undefined)[] }),
+  evolve: ({ notes }, { note }: { type: 'counted'; note?: number }) => ({ notes: [...notes, note] }),
+  decide({ notes }, { id, fails, refuses, note }) {
+    seen.set(id, notes)
+    if (refuses) return reject('no')
     if (fails) throw new TypeError('a mistake in the workflow')
     return accept([{ type: 'counted', ...(note === undefined ? {} : { note }) }])
   },
 })
+
+/** What each instance was last decided on. */
+const seen = new Map<string, readonly (number | undefined)[]>()
 
 const ids = (count: number) => Array.from({ length: count }, (_, n) => `i${n}`)
 
@@ -66,6 +71,16 @@ describe('inputs that come together', () => {
     await Promise.all(Array.from({ length: 50 }, (_, note) => count('one', { note })))
     const history = await ac.workflows.history(counter, 'one')
     expect(history.map(({ payload }) => payload.note)).toEqual(Array.from({ length: 50 }, (_, n) => n))
+  })
+
+  it('that are rejected and remembered leave what is known of their instance as it is', async () => {
+    const { ac, count, rows } = await opened()
+    for (let round = 0; round < 3; round++) await Promise.all(ids(10).map((id) => count(id)))
+    const refuse = (id: string) => ac.workflows.execute(counter, { id, refuses: true }, { inputId: `no ${id}` })
+    const outcomes = await Promise.all(ids(20).map((id, n) => (n < 10 ? count(`new ${id}`) : refuse(`i${n - 10}`))))
+    expect(outcomes.slice(10).map(({ outcome }) => outcome)).toEqual(Array(10).fill('rejected'))
+    await Promise.all(ids(10).map((id) => count(id)))
+    expect(await rows('workflow_instances', 'version = 4')).toBe(10)
   })
 
   it('leave out the one that cannot be decided', async () => {
@@ -129,6 +144,30 @@ describe('inputs that come together', () => {
     )
     expect(await rows('workflow_instances', 'version = 6')).toBe(20)
   })
+})
+
+it('what was remembered of a history that another took the place of is not used', async () => {
+  const { ac, count, open, sql } = await opened()
+  const noted = (id: string, notes: number[]) => Promise.all(notes.map((note) => count(id, { note })))
+  await noted('a', [1, 2, 3])
+  await noted('b', [1, 2, 3])
+  // As after a restore that lost the last event of each.
+  await sql.query(`delete from aftercommit.events where version = 3`)
+  await sql.query(`update aftercommit.workflow_instances i set version = 2, last_position =
+    (select max(position) from aftercommit.events e where e.aggregate_type = i.type and e.aggregate_id = i.id)`)
+  const other = open()
+  other.workflows.register(counter)
+  await other.workflows.execute(counter, { id: 'a', note: 30 })
+  for (const note of [30, 40]) await other.workflows.execute(counter, { id: 'b', note })
+  for (const id of ['a', 'b']) await count(id, { note: 50 })
+  const notes = async (id: string) => (await ac.workflows.history(counter, id)).map(({ payload }) => payload.note)
+  expect([await notes('a'), await notes('b')]).toEqual([
+    [1, 2, 30, 50],
+    [1, 2, 30, 40, 50],
+  ])
+  // What the next decision sees is what the history says.
+  expect(seen.get('a')).toEqual([1, 2, 30])
+  expect(seen.get('b')).toEqual([1, 2, 30, 40])
 })
 
 it('effects that ended go with the inputs of others, and none is left', async () => {

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { accept, defineWorkflow, after as later, reject, WorkflowPausedError } from '../../src/index.ts'
 import { eventually } from '../support/eventually.ts'
-import { counter } from './support/fulfilment.ts'
 import { openWorkflows } from './support/open-workflows.ts'
 
 /** Driven by events of the log: placed begins it, shipped ends it. */
@@ -124,83 +123,5 @@ describe('paused', () => {
       { who: 'ada', what: 'workflow.pause', target: 'waiter/a', reason: 'looks odd' },
       { who: 'unknown', what: 'workflow.resume', target: 'waiter/a', reason: null },
     ])
-  })
-})
-
-describe('a schedule', () => {
-  it('fires in one of all processes, does what it does with the next time in one transaction, and is stored', async () => {
-    const { open, sql, rows } = await openWorkflows()
-    const processes = [open(), open()]
-    for (const ac of processes) {
-      ac.workflows.register(counter)
-      await ac.schedules.add({ id: 'count', cron: '* * * * * *', execute: { workflow: counter, input: { id: 'a' } } })
-      await ac.schedules.add({
-        id: 'tell',
-        cron: '* * * * * *',
-        zone: 'Europe/Berlin',
-        emit: (due) => ({ type: 'clock.struck', payload: { due: due.toISOString() } }),
-      })
-      await ac.start()
-    }
-    const [ac] = processes
-    const told = async () => ac!.log.list({ on: ['clock.struck'], limit: 100 })
-    await eventually(
-      async () => (await told()).length >= 2 && ((await ac!.workflows.query(counter, 'a'))?.version ?? 0) >= 2,
-    )
-    const events = await told()
-    const due = events.map(({ payload }) => (payload as { due: string }).due)
-    expect(new Set(due).size).toBe(due.length)
-    expect(events.every(({ metadata }) => metadata.depth === 0)).toBe(true)
-    expect(await ac!.schedules.list()).toMatchObject([
-      { id: 'count', zone: 'UTC', action: 'execute counter' },
-      { id: 'tell', zone: 'Europe/Berlin', action: 'emit' },
-    ])
-    expect(await rows('deliveries', 'unique_key is not null')).toBe(2)
-    for (const process of processes)
-      await process.schedules.remove('count').then(() => process.schedules.remove('tell'))
-    expect(await rows('schedules')).toBe(0)
-    expect((await sql.query('select from aftercommit.deliveries')).rowCount).toBe(0)
-  })
-
-  it('due during an outage fires once, and goes on with the next time', async () => {
-    const { open, sql } = await openWorkflows()
-    const ac = open()
-    ac.workflows.register(counter)
-    const add = (process: typeof ac) =>
-      process.schedules.add({ id: 'daily', cron: '0 3 * * *', execute: { workflow: counter, input: { id: 'a' } } })
-    await add(ac)
-    await ac.start()
-    await ac.stop()
-    await sql.query(`update aftercommit.deliveries set run_at = clock_timestamp() - interval '5 days'`)
-    const other = open()
-    other.workflows.register(counter)
-    await add(other)
-    await other.start()
-    await eventually(async () => (await other.workflows.query(counter, 'a'))?.version === 1)
-    const [schedule] = await other.schedules.list()
-    expect(schedule!.nextAt!.getTime()).toBeGreaterThan(schedule!.lastAt!.getTime())
-    expect(schedule!.nextAt!.getUTCHours()).toBe(3)
-  })
-
-  it('with another time takes it; the same time again changes nothing', async () => {
-    const { open } = await openWorkflows()
-    const nextAt = async (cron: string) => {
-      const ac = open()
-      await ac.schedules.add({ id: 'daily', cron, emit: { type: 'day.began', payload: null } })
-      await ac.start()
-      const [schedule] = await ac.schedules.list()
-      return schedule!.nextAt!.getUTCHours()
-    }
-    expect([await nextAt('0 3 * * *'), await nextAt('0 3 * * *'), await nextAt('0 4 * * *')]).toEqual([3, 3, 4])
-  })
-
-  it('that nobody can read, or that has nothing to do, is refused', async () => {
-    const { open } = await openWorkflows()
-    const { schedules } = open()
-    const emit = { type: 'a.b', payload: null }
-    await expect(schedules.add({ id: 'x', cron: 'every day', emit })).rejects.toMatchObject({ code: 'BAD_OPTION' })
-    await expect(schedules.add({ id: 'x', cron: '* * * * *', zone: 'Moon/Base', emit })).rejects.toThrow(/time zone/)
-    await expect(schedules.add({ id: 'x', cron: '* * * * *' })).rejects.toThrow(/either `emit` or `execute`/)
-    await expect(schedules.add({ id: 'x y', cron: '* * * * *', emit })).rejects.toThrow(/needs an `id`/)
   })
 })

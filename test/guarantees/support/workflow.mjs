@@ -1,20 +1,21 @@
 // A process that runs one workflow and writes every call of an effect into a file that is not the product's.
 // Usage: node workflow.mjs <json>: url, ledger, and what is to happen (`dies`, `holdsUntil`, `writes`).
 //   dies: 'in the effect' | 'after the effect': the first so many times, or always
-//   writes: puts inputs in without end, each under an id of its own
-//   diesOnce: { at, mark }: while a timer fires, once: 'load', 'decision', 'commit' (before it is asked for), 'sent' (after)
+//   writes: puts inputs in, three at a time and so many times, or without end (true), each under an id of its own
+//   diesOnce: { at, mark }: at the first step, once: 'load', 'decision', 'commit' (before it is asked for), 'sent' (after)
+//   shutdown: how long it waits for what is under way when it is told to end
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { accept, after, createAftercommit, defineWorkflow } from '../../../dist/index.js'
 
-const { url, ledger, dies, diesOnce, holdsUntil, writes } = JSON.parse(process.argv[2])
+const { url, ledger, dies, diesOnce, holdsUntil, writes, shutdown = '10s' } = JSON.parse(process.argv[2])
 process.on('unhandledRejection', (error) => console.log(`UNHANDLED ${error?.stack}`))
 
 const say = (level) => (fields, message) => console.log(`${level} ${message} ${fields.err?.message ?? ''}`)
 const logger = { debug: () => {}, info: () => {}, warn: say('warn'), error: say('error'), child: () => logger }
 
-/** Asked, done and rung: each step writes two events, and where it goes on, an effect and a timer. */
+/** Asked, done and rung: each step writes two events, and where it goes on, an effect and timers; done, one is cancelled. */
 const task = defineWorkflow({
   type: 'task',
   id: ({ id }) => id,
@@ -24,18 +25,23 @@ const task = defineWorkflow({
     return { ...state, status: type === 'noted' ? state.status : type }
   },
   decide(_, { id, type }) {
-    if (type === 'rang') dieAt('decision')
+    dieAt('decision')
     const events = [{ type: 'noted' }, { type }]
+    if (type === 'done') return accept(events, { cancelTimers: ['reminder'] })
     if (type !== 'asked') return accept(events)
     return accept(events, {
       effects: [{ type: 'do', id }],
-      timers: [after('50ms', { id, type: 'rang' }, { key: 'bell' })],
+      timers: [
+        after('50ms', { id, type: 'rang' }, { key: 'bell' }),
+        after('30m', { id, type: 'late' }, { key: 'reminder' }),
+      ],
     })
   },
   isTerminal: ({ status }) => status === 'failed',
   uniqueKey: ({ key }) => key,
   onDeadLetter: ({ workflow }) => ({ id: workflow.id, type: 'failed' }),
   snapshots: { every: 3 },
+  observe: {},
 })
 
 function dieAt(at) {
@@ -56,7 +62,7 @@ Socket.prototype.write = function (data, ...rest) {
   return send.call(this, data, ...rest)
 }
 
-const ac = createAftercommit({ database: url, logger, poolSize: 5, runtime: { shutdownTimeout: '10s' } })
+const ac = createAftercommit({ database: url, logger, poolSize: 5, runtime: { shutdownTimeout: shutdown } })
 ac.workflows.register(task, {
   effects: {
     do: {
@@ -92,11 +98,12 @@ process.on('SIGTERM', async () => {
 await ac.start()
 console.log('started')
 if (writes) {
-  for (let n = 0; ; n++) {
-    const id = `${process.pid}-${n}`
+  for (let n = 0; writes === true || n < writes; n++) {
+    const ids = [1, 2, 3].map((one) => `${process.pid}-${n}-${one}`)
     await Promise.all(
-      [1, 2, 3].map((one) => ac.workflows.execute(task, { id: `${id}-${one}`, type: 'asked', key: `${id}-${one}` })),
+      ids.map((id) => ac.workflows.execute(task, { id, type: 'asked', key: id }, { inputId: `input ${id}` })),
     )
     if (n === 0) console.log('writing')
   }
+  console.log('written')
 }
