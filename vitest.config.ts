@@ -69,7 +69,7 @@ export default defineConfig({
           testTimeout: 180_000,
           hookTimeout: 120_000,
           // They mostly wait: for a killed process, a restarted server, a lease. Each has a database of its own.
-          maxWorkers: 2,
+          maxWorkers: 3,
         },
       },
     ],

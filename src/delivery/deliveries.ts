@@ -71,10 +71,10 @@ export function createDelivering(options: DeliveryOptions): Delivering {
     willHear: options.willHear,
     onLost: () => worker.lose(),
     onChange: () => worker.endCancelled(),
-    onNews(news) {
-      trouble.learn(news)
+    onNews(news, isChange) {
+      const isEased = trouble.learn(news)
       if (news.marked) void place()
-      worker.wake()
+      if (isChange || isEased) worker.wake()
     },
   })
   const trouble = createTrouble({
@@ -178,7 +178,10 @@ export function createDelivering(options: DeliveryOptions): Delivering {
       takeAlong: (most) => worker.takeAlong(most),
     },
     wake: () => worker.wake(),
-    nudged: () => lease.nudge(),
+    nudged() {
+      lease.nudge()
+      worker.wake()
+    },
     get quiet() {
       return !worker.isAble || worker.quiet
     },

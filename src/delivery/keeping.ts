@@ -31,7 +31,7 @@ export function createKeeping(parts: ReactionParts, held: HeldKeys): Keeping {
 
   async function toRow(reaction: Reaction, words: Pick<AddedRow, 'delayMs' | 'tried'>) {
     const { work, owner, destination, tenant, key, priority } = reaction
-    // Order is kept within a lane, so everything of a name that has one shares it.
+    // What goes in order goes neither by tenant nor by priority.
     const own = key === null ? { tenant, priority } : { tenant: '', priority: 0 }
     const lane: Omit<Lane, 'lane'> = { kind: work.kind, name: work.name, destination, ...own }
     const number = await lanes.numberOf(lane)

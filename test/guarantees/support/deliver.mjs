@@ -30,6 +30,7 @@ const following = createFollowing({
   neededFrom: async () => 2n ** 63n - 1n,
   onWord: () => delivering.nudged(),
   onRing: () => delivering.wake(),
+  onLock: () => delivering.nudged(),
 })
 const delivering = createDelivering({
   ...parts,
