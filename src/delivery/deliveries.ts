@@ -71,10 +71,10 @@ export function createDelivering(options: DeliveryOptions): Delivering {
     willHear: options.willHear,
     onLost: () => worker.lose(),
     onChange: () => worker.endCancelled(),
-    onNews(news, isChange) {
-      const isEased = trouble.learn(news)
+    onNews(news) {
+      trouble.learn(news)
       if (news.marked) void place()
-      if (isChange || isEased) worker.wake()
+      worker.wake()
     },
   })
   const trouble = createTrouble({
@@ -178,10 +178,7 @@ export function createDelivering(options: DeliveryOptions): Delivering {
       takeAlong: (most) => worker.takeAlong(most),
     },
     wake: () => worker.wake(),
-    nudged() {
-      lease.nudge()
-      worker.wake()
-    },
+    nudged: () => lease.nudge(),
     get quiet() {
       return !worker.isAble || worker.quiet
     },

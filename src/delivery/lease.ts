@@ -49,8 +49,8 @@ export interface LeaseOptions {
   readonly onLost: () => void
   /** Something was paused, resumed or cancelled. What was claimed may be gone; awaited before this worker says it knows. */
   readonly onChange: () => Promise<void>
-  /** With every renewal. `isChange`: there may be work that could not be had before. */
-  readonly onNews: (news: WorkerNews, isChange: boolean) => void
+  /** There is a lease now, or something else to know. */
+  readonly onNews: (news: WorkerNews) => void
 }
 
 const WATCH_MS = 2_000
@@ -168,13 +168,11 @@ export class Lease implements Service {
         continue
       }
       this.#renewedAt = sentAt
-      const isNew = news.version > this.#seen
-      if (isNew) await this.#obey(worker, news.version)
-      const isRegained = this.#renewedUnder !== gained
+      if (news.version > this.#seen) await this.#obey(worker, news.version)
       this.#renewedUnder = gained
       const expired = await this.#expireGone(news.lockless)
       this.#hasGone = expired || (news.expired && !(await this.#forgetGone()))
-      this.#options.onNews(news, isNew || isRegained || this.#hasGone || !this.#isInformed)
+      this.#options.onNews(news)
       this.#isInformed = true
       this.#tellCurious(number)
       await context.wait(news.others > 0 || !this.#options.willHear() ? WATCH_MS : RENEW_MS)

@@ -20,8 +20,8 @@ export interface Trouble {
   isGuarded(destination: string): boolean
   /** Nothing goes there for a while: its circuit is open, it asked to be left alone, or it is paused. */
   isResting(destination: string): boolean
-  /** What the database says of all destinations. True when one is held back no longer. */
-  learn(news: Pick<WorkerNews, 'troubled' | 'limited' | 'resting'>): boolean
+  /** What the database says of all destinations. */
+  learn(news: Pick<WorkerNews, 'troubled' | 'limited' | 'resting'>): void
   /** It failed; whose fault that was decides what follows for others that go there. */
   blame(attempted: Attempted, error: unknown): Promise<void>
   /** It answered. */
@@ -80,11 +80,9 @@ export function createTrouble({
     isGuarded: (destination) => destination !== '' && (limited.has(destination) || resting.has(destination)),
     isResting: (destination) => resting.has(destination),
     learn(news) {
-      const before = [...limited, ...resting]
       for (const destination of news.troubled) troubled.add(destination)
       limited = new Set(news.limited)
       resting = new Set(news.resting)
-      return before.some((destination) => !limited.has(destination) && !resting.has(destination))
     },
     forgive,
     async blame(attempted, error) {
