@@ -194,8 +194,9 @@ test('a process that stands by writes nothing about its rules until it reads wit
   expect(await versions()).toEqual(['one 1 on', 'one 2 off', 'two 1 on'])
   await ac.observers.add(rule('three'))
   await emit('b')
-  await eventually(() => seen.length === 3)
-  expect(seen.slice(1).sort()).toEqual(['one b', 'three b'])
+  await eventually(() => ['one b', 'three b'].every((word) => seen.includes(word)))
+  // The other process may have begun it before it heard that it is not its own any more.
+  expect(seen.slice(1).filter((word) => word !== 'two b')).toHaveLength(2)
   expect(await versions()).toEqual(['one 1 on', 'one 2 off', 'one 3 on', 'three 1 on', 'two 1 on', 'two 2 off'])
 })
 
