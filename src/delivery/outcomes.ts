@@ -5,9 +5,10 @@ import { classify, type Database } from '../postgres/index.ts'
 import { type Logger, reconnectDelay } from '../runtime/index.ts'
 import type { CountAttempt } from './attempt-count.ts'
 import { decideOutcome, NotNow } from './failure.ts'
+import { type Burial, buryDelivery } from './letter-statements.ts'
 import type { Run } from './run.ts'
 import type { Settler } from './settler.ts'
-import { type Burial, buryDelivery, type Claim, completeDeliveries } from './statements.ts'
+import { type Claim, completeDeliveries } from './statements.ts'
 import type { Trouble } from './trouble.ts'
 
 export interface OutcomeParts {
