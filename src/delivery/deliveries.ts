@@ -8,10 +8,11 @@ import { createLanes } from './lanes.ts'
 import { Lease, type LeaseOptions } from './lease.ts'
 import { placeMarkedLetters } from './letter-statements.ts'
 import { createReactions, type Reactions } from './reactions.ts'
+import type { Reservation } from './reservations.ts'
 import type { TakenAlong } from './settler.ts'
 import { type AddedRow, addDeliveries, type ClaimedRow } from './statements.ts'
 import { createTrouble } from './trouble.ts'
-import { type Reservation, Worker } from './worker.ts'
+import { Worker } from './worker.ts'
 
 export interface DeliveryOptions {
   readonly database: Database

@@ -29,14 +29,15 @@ import { Claimer, HELD_BACK_MS, mostPerDestination } from './claimer.ts'
 import type { Work } from './delivery.ts'
 import type { Lanes } from './lanes.ts'
 import type { Lease } from './lease.ts'
+import { lose, loseAll, loseCancelled } from './losing.ts'
 import type { OutcomeParts } from './outcomes.ts'
 import { Places } from './places.ts'
+import { type Reservation, Reservations } from './reservations.ts'
 import { createRotation } from './rotation.ts'
 import { Run } from './run.ts'
 import { Settler, type TakenAlong } from './settler.ts'
 import { Starter } from './starter.ts'
-import { type Claim, type ClaimedRow, hasDue, releaseDeliveries, retryDeliveries, selectHeld } from './statements.ts'
-import { newToken } from './token.ts'
+import { type Claim, type ClaimedRow, hasDue, releaseDeliveries, retryDeliveries } from './statements.ts'
 import type { Trouble } from './trouble.ts'
 import { Works } from './works.ts'
 
@@ -58,12 +59,6 @@ export interface WorkerOptions {
   readonly willHear: () => boolean
 }
 
-/** Under which worker, and with which token, rows are written as claimed. */
-export interface Reservation {
-  readonly worker: string
-  readonly token: bigint
-}
-
 export class Worker implements Service {
   readonly name = 'deliveries'
   readonly #options: WorkerOptions
@@ -78,13 +73,13 @@ export class Worker implements Service {
   #stopping = false
   /** Rows that came without a claim. Nothing waits behind them, so their end is no reason to look for more. */
   readonly #begun = new WeakSet<Claim>()
-  /** Places kept for rows that are about to be committed, by their token. */
-  readonly #reserved = new Map<bigint, number>()
+  readonly #reservations: Reservations
 
   constructor(options: WorkerOptions) {
     this.#options = options
     const { database, clock, logger, metrics } = options
     this.#places = new Places(options.concurrency)
+    this.#reservations = new Reservations({ lease: options.lease, places: this.#places, works: this.#works })
     this.#claimer = new Claimer({ ...options, places: this.#places, wake: () => this.#loop.wake() })
     this.#rotation = createRotation(database.control, clock)
     this.#settler = new Settler({
@@ -136,7 +131,7 @@ export class Worker implements Service {
   }
 
   get #isAtRest(): boolean {
-    return this.#places.running.size + this.#places.held.size + this.#reserved.size === 0
+    return this.#places.running.size + this.#places.held.size + this.#reservations.size === 0
   }
 
   /** Something that is due waits for a limit or a rest of its destination: it will be done, and is not done yet. */
@@ -184,31 +179,15 @@ export class Worker implements Service {
     if (left.length > 0) void this.#giveBack(left.map(({ claim }) => claim))
   }
 
-  /**
-   * For rows that are written as claimed by this worker, with the transaction that asks for them: whoever asks does them at
-   * once. Undefined where they could not begin now. What was committed is begun, of what may have been the token is doubted,
-   * and of what was not it is cancelled: until then their places are kept.
-   */
+  /** For rows that are written as claimed by this worker, with the transaction that asks for them. */
   reserve(kind: string, names: readonly string[]): Reservation | undefined {
-    const { lease } = this.#options
-    if (this.#stopping || this.state !== 'running' || names.length > this.#freePlaces) return undefined
-    const isMine = (name: string) => this.#works.get({ kind, name }) !== undefined && !lease.isPaused(kind, name, '')
-    const worker = lease.worker
-    if (worker === undefined || !names.every(isMine)) return undefined
-    const token = newToken()
-    this.#reserved.set(token, names.length)
-    return { worker, token }
-  }
-
-  get #freePlaces(): number {
-    let free = this.#places.free
-    for (const count of this.#reserved.values()) free -= count
-    return free
+    if (this.#stopping || this.state !== 'running') return undefined
+    return this.#reservations.make(kind, names)
   }
 
   /** Nothing was written under this token. */
   cancel(token: bigint): void {
-    this.#reserved.delete(token)
+    this.#reservations.end(token)
   }
 
   async begin(worker: string, rows: readonly ClaimedRow[]): Promise<void> {
@@ -222,7 +201,7 @@ export class Worker implements Service {
       }
       this.#starter.startWaiting()
     }
-    for (const { token } of rows) this.#reserved.delete(token)
+    for (const { token } of rows) this.#reservations.end(token)
   }
 
   /** Rows of ended work that nothing waits for, to be deleted in a transaction that is written anyway. */
@@ -232,21 +211,13 @@ export class Worker implements Service {
 
   /** A claim of ours that nobody works on, if there is one. */
   doubt(token: bigint): void {
-    this.#reserved.delete(token)
+    this.#reservations.end(token)
     this.#claimer.doubt(token)
   }
 
   /** The lease is gone, and with it every claim. */
   lose(): void {
-    const reason = new AftercommitError(
-      'CLAIM_LOST',
-      'The lease of this worker was lost; somebody else may be at it already.',
-    )
-    for (const run of [...this.#places.running, ...this.#places.held]) {
-      run.lost = true
-      run.abort(reason)
-    }
-    this.#places.waiting = []
+    loseAll(this.#places)
     this.wake()
   }
 
@@ -258,21 +229,8 @@ export class Worker implements Service {
 
   /** Somebody may have cancelled what is held here: whatever does not carry our token any more is ended. */
   async endCancelled(): Promise<void> {
-    const held = this.#places.all
-    if (held.length === 0) return
-    const kept = await selectHeld(
-      this.#options.database.control,
-      held.map(({ claim }) => claim),
-    )
-    // What ended meanwhile is not cancelled: its row is gone because we are done with it.
-    const gone = held.filter((run) => !kept.has(run.claim.id) && !run.ended && !run.completed && !run.lost)
-    if (gone.length === 0) return
-    for (const run of gone) {
-      run.lost = true
-      run.abort(cancelled(run))
-    }
-    this.#places.take((run) => run.lost)
-    this.#forget(gone.map(({ claim }) => claim))
+    const gone = await loseCancelled(this.#options.database.control, this.#places)
+    if (gone.length > 0) this.#forget(gone)
   }
 
   start(): Promise<void> {
@@ -314,10 +272,7 @@ export class Worker implements Service {
     const { database, logger } = this.#options
     const left = this.#places.all
     logger.error({ deliveries: left.length }, 'deliveries outlasted the drain limit; their claims are given back')
-    for (const run of left) {
-      run.lost = true
-      run.abort(error)
-    }
+    for (const run of left) lose(run, error)
     const retries = left.map(({ claim }) => ({ ...claim, delayMs: 0, error: null, counts: true }))
     if (retries.length > 0) await retryDeliveries(database.control, retries).catch(() => {})
   }
@@ -378,12 +333,5 @@ function processEnded({ delivery }: Run): AftercommitError {
   return new AftercommitError(
     'PROCESS_DIED',
     `The process ended each time it was at delivery ${delivery.id} of "${delivery.name}", so it is not begun again.`,
-  )
-}
-
-function cancelled({ delivery }: Run): AftercommitError {
-  return new AftercommitError(
-    'CLAIM_LOST',
-    `Delivery ${delivery.id} of "${delivery.name}" was cancelled, or somebody else has it: what is done now changes nothing.`,
   )
 }

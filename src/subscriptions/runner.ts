@@ -15,19 +15,19 @@ import { AftercommitError } from '../errors.ts'
 import type { AnyEvent } from '../log/index.ts'
 import { createThrottledLog, createWaker } from '../runtime/index.ts'
 import { runBatch } from './batches.ts'
-import { type Call, callHandler } from './calls.ts'
 import { createCheckpointWriter } from './checkpoint-writer.ts'
 import { type Definition, WINDOW } from './definition.ts'
 import type { CallContext } from './handler-call.ts'
 import { type Item, Lanes, toItem } from './lanes.ts'
 import type { Lease } from './lease-statements.ts'
 import { selectParkedKeys } from './letter-statements.ts'
-import { fail, fieldsOf, isDeadly, park, succeed } from './outcomes.ts'
+import { park } from './outcomes.ts'
 import { Pages } from './pages.ts'
 import { Progress } from './progress.ts'
 import { redriveMarked } from './redrive.ts'
 import type { RunEnd, RunParts, RunState } from './run-state.ts'
 import { saveCheckpoint, saveStatus } from './statements.ts'
+import { tryEvent } from './tries.ts'
 
 /** After so many events that were done with at once, others in this process get a turn: a stop, or a checkpoint. */
 const TURN = 10
@@ -275,13 +275,10 @@ export class Runner implements RunState {
     this.progress.rewind(first)
   }
 
-  /**
-   * Starts an event; with one lane, its end is to be waited for. From here on a promise is made only where something is
-   * waited for: promises cost more than a handler that does little.
-   */
+  /** Starts an event; with one lane, its end is to be waited for. */
   #start(item: Item): Promise<void> | undefined {
     this.lanes.begin(item)
-    if (this.definition.concurrency === 1 || this.careful > 0) return this.#try(item)
+    if (this.definition.concurrency === 1 || this.careful > 0) return tryEvent(this, item)
     this.#running++
     void this.#runInLane(item)
     return undefined
@@ -289,7 +286,7 @@ export class Runner implements RunState {
 
   async #runInLane(item: Item): Promise<void> {
     try {
-      await this.#try(item)
+      await tryEvent(this, item)
     } catch (error) {
       this.parts.logger.error(
         { subscription: this.definition.id, err: error },
@@ -300,46 +297,6 @@ export class Runner implements RunState {
       this.#running--
       this.#waker.wake()
     }
-  }
-
-  #try(item: Item): Promise<void> | undefined {
-    item.firstTriedMs ??= this.parts.clock.monotonic()
-    return this.careful > 0 && item.attempts === 0 ? this.#tryCarefully(item) : this.#call(item)
-  }
-
-  async #tryCarefully(item: Item): Promise<void> {
-    if (item.source === 'log') this.careful--
-    item.suspect = true
-    if (!(await isDeadly(this, item))) await this.#call(item)
-  }
-
-  #call(item: Item): Promise<void> | undefined {
-    const { logger, tellsDetails } = this.parts
-    if (tellsDetails) logger.debug(fieldsOf(this, item), 'processing event')
-    let call: Call | undefined
-    try {
-      call = callHandler(this, item)
-    } catch (error) {
-      return this.lost ? undefined : fail(this, item, error)
-    }
-    return call ? this.#settle(item, call) : this.#handled(item)
-  }
-
-  async #settle(item: Item, { result, lingering }: Call): Promise<void> {
-    try {
-      await result
-    } catch (error) {
-      if (!this.lost) await fail(this, item, error, lingering)
-      return
-    }
-    await this.#handled(item)
-  }
-
-  #handled(item: Item): Promise<void> | undefined {
-    if (this.lost) return undefined
-    const { logger, tellsDetails } = this.parts
-    if (tellsDetails) logger.debug(fieldsOf(this, item), 'handled event')
-    return succeed(this, item)
   }
 
   /** Sleeps until something is due, new, marked or over. */

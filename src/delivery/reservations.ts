@@ -1,0 +1,55 @@
+/**
+ * Places kept for rows that are about to be committed. Whoever asks for them writes them as claimed by this worker, and does
+ * them at once: what was committed is begun, of what may have been the token is doubted, and of what was not it is cancelled.
+ */
+import type { Lease } from './lease.ts'
+import type { Places } from './places.ts'
+import { newToken } from './token.ts'
+import type { Works } from './works.ts'
+
+/** Under which worker, and with which token, rows are written as claimed. */
+export interface Reservation {
+  readonly worker: string
+  readonly token: bigint
+}
+
+export interface ReservationOptions {
+  readonly lease: Lease
+  readonly places: Places
+  readonly works: Works
+}
+
+export class Reservations {
+  readonly #options: ReservationOptions
+  readonly #kept = new Map<bigint, number>()
+
+  constructor(options: ReservationOptions) {
+    this.#options = options
+  }
+
+  /** How many are neither begun nor cancelled. */
+  get size(): number {
+    return this.#kept.size
+  }
+
+  /** Undefined where they could not begin now. */
+  make(kind: string, names: readonly string[]): Reservation | undefined {
+    const { lease, works } = this.#options
+    const isMine = (name: string) => works.get({ kind, name }) !== undefined && !lease.isPaused(kind, name, '')
+    const { worker } = lease
+    if (worker === undefined || names.length > this.#free || !names.every(isMine)) return undefined
+    const token = newToken()
+    this.#kept.set(token, names.length)
+    return { worker, token }
+  }
+
+  end(token: bigint): void {
+    this.#kept.delete(token)
+  }
+
+  get #free(): number {
+    let { free } = this.#options.places
+    for (const count of this.#kept.values()) free -= count
+    return free
+  }
+}

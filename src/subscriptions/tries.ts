@@ -1,0 +1,48 @@
+/**
+ * One try of one event: the call, and what follows from how it went. A promise is made only where something is waited for:
+ * promises cost more than a handler that does little.
+ */
+import { type Call, callHandler } from './calls.ts'
+import type { Item } from './lanes.ts'
+import { fail, fieldsOf, isDeadly, succeed } from './outcomes.ts'
+import type { RunState } from './run-state.ts'
+
+export function tryEvent(run: RunState, item: Item): Promise<void> | undefined {
+  item.firstTriedMs ??= run.parts.clock.monotonic()
+  return run.careful > 0 && item.attempts === 0 ? tryCarefully(run, item) : call(run, item)
+}
+
+async function tryCarefully(run: RunState, item: Item): Promise<void> {
+  if (item.source === 'log') run.careful--
+  item.suspect = true
+  if (!(await isDeadly(run, item))) await call(run, item)
+}
+
+function call(run: RunState, item: Item): Promise<void> | undefined {
+  const { logger, tellsDetails } = run.parts
+  if (tellsDetails) logger.debug(fieldsOf(run, item), 'processing event')
+  let called: Call | undefined
+  try {
+    called = callHandler(run, item)
+  } catch (error) {
+    return run.lost ? undefined : fail(run, item, error)
+  }
+  return called ? settle(run, item, called) : handled(run, item)
+}
+
+async function settle(run: RunState, item: Item, { result, lingering }: Call): Promise<void> {
+  try {
+    await result
+  } catch (error) {
+    if (!run.lost) await fail(run, item, error, lingering)
+    return
+  }
+  await handled(run, item)
+}
+
+function handled(run: RunState, item: Item): Promise<void> | undefined {
+  if (run.lost) return undefined
+  const { logger, tellsDetails } = run.parts
+  if (tellsDetails) logger.debug(fieldsOf(run, item), 'handled event')
+  return succeed(run, item)
+}
