@@ -33,11 +33,10 @@ export async function saveLimits(db: Queryable, limits: readonly DestinationLimi
 
 /**
  * A failure of the destination. Enough of them in a row open its circuit, and a failed probe opens it again for longer:
- * ten seconds, doubling to five minutes, with jitter. Calls that had begun before it opened say nothing new. Answers
- * whether it is open.
+ * ten seconds, doubling to five minutes, with jitter. Calls that had begun before it opened say nothing new.
  */
-export async function noteFailure(db: Queryable, destination: string): Promise<boolean> {
-  const { rows } = await db.query<{ open: boolean }>(
+export async function noteFailure(db: Queryable, destination: string): Promise<{ isOpen: boolean; opened: boolean }> {
+  const { rows } = await db.query<{ isOpen: boolean; opened: boolean }>(
     `insert into ${db.schema}.destinations as d (destination, failures)
      values ($1::text, 1)
      on conflict (destination) do update
@@ -50,21 +49,28 @@ export async function noteFailure(db: Queryable, destination: string): Promise<b
                least(300, 10 * 2 ^ case when d.opened_at is null then 0 else least(d.reopened + 1, 5) end) * (0.75 + random() / 2)) end,
            probing = false,
            changed_at = clock_timestamp()
-     returning opened_at is not null as open`,
+     returning opened_at is not null as "isOpen", failures = ${CIRCUIT_THRESHOLD} as opened`,
     [destination],
   )
-  return rows[0]!.open
+  return rows[0]!
 }
 
-/** It answered: whatever was held against it is forgotten. A rest goes on: what answered was sent before it asked for one. */
-export async function noteSuccess(db: Queryable, destination: string): Promise<void> {
-  await db.query(
-    `update ${db.schema}.destinations
+/**
+ * It answered: whatever was held against it is forgotten. A rest goes on: what answered was sent before it asked for one.
+ * Answers whether its circuit was open.
+ */
+export async function noteSuccess(db: Queryable, destination: string): Promise<boolean> {
+  const { rows } = await db.query<{ wasOpen: boolean }>(
+    `with was as materialized (
+       select destination, opened_at from ${db.schema}.destinations
+        where destination = $1::text and (failures > 0 or opened_at is not null) for update)
+     update ${db.schema}.destinations d
         set failures = 0, opened_at = null, open_until = null, reopened = 0, probing = false, changed_at = clock_timestamp()
-      where destination = $1::text
-        and (failures > 0 or opened_at is not null)`,
+       from was where d.destination = was.destination
+     returning was.opened_at is not null as "wasOpen"`,
     [destination],
   )
+  return rows[0]?.wasOpen ?? false
 }
 
 /** A destination that asks for more than this does not mean it. */

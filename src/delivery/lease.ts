@@ -3,8 +3,7 @@
  *
  *   ran out or taken     (the process stood still, or its lock was free) everything under way is told so; a new worker begins
  *   the database is away the loop is restarted; the lease may run out meanwhile, and then nothing that was claimed is settled
- *   held                 looked after every few seconds while there are other workers or nothing is heard, else four
- *                        times per lease
+ *   held                 looked after four times per lease; more often while nothing is heard, or others must be watched
  *
  * It is also how a worker learns what others did: pauses, marked letters, workers that are gone.
  */
@@ -22,7 +21,6 @@ import {
   type ServiceState,
 } from '../runtime/index.ts'
 import {
-  announceWorker,
   confirmVersion,
   dismissWorker,
   enlistWorker,
@@ -30,6 +28,7 @@ import {
   forgetWorkers,
   LEASE_SECONDS,
   noteUnknownWorkers,
+  nudgeWorkers,
   renewWorker,
   selectPaused,
   type WorkerNews,
@@ -53,6 +52,7 @@ export interface LeaseOptions {
   readonly onNews: (news: WorkerNews) => void
 }
 
+/** So often, on average, somebody looks whether a worker has died; so often each does that hears nothing. */
 const WATCH_MS = 2_000
 const RENEW_MS = (LEASE_SECONDS / 4) * 1_000
 /** A worker without the lock of its process for this long is gone; one that merely reconnects is not. */
@@ -144,8 +144,7 @@ export class Lease implements Service {
     this.#worker = undefined
     this.#isInformed = false
     this.#tellCurious(Number.POSITIVE_INFINITY)
-    // A goodbye, not a duty: the lease runs out by itself.
-    if (worker) await dismissWorker(this.#options.database.control, worker).catch(() => {})
+    if (worker) await this.#sayGoodbye(worker)
   }
 
   /** Somebody changed something. */
@@ -175,7 +174,7 @@ export class Lease implements Service {
       this.#options.onNews(news)
       this.#isInformed = true
       this.#tellCurious(number)
-      await context.wait(news.others > 0 || !this.#options.willHear() ? WATCH_MS : RENEW_MS)
+      await context.wait(nextLookMs({ ...news, hears: this.#options.willHear(), spread: Math.random() }))
     }
   }
 
@@ -195,7 +194,8 @@ export class Lease implements Service {
     await forgetWorkers(database.control)
     const names = this.#names
     await enlistWorker(database.control, { worker, process, names, locks: lock().possible })
-    await announceWorker(database.control, database.schemaName.channel)
+    // Who is alone does not look often whether somebody has died.
+    await nudgeWorkers(database.control, database.schemaName.channel)
     this.#namesWritten = names
     this.#seen = -1n
     return worker
@@ -208,6 +208,15 @@ export class Lease implements Service {
     const news = await renewWorker(database.control, { worker, lockPrefix, names: changed, locks: lock().possible })
     this.#namesWritten = names
     return news
+  }
+
+  /** Not a duty: the lease runs out by itself. What was left is free, and others need not wait until they look by themselves. */
+  async #sayGoodbye(worker: string): Promise<void> {
+    const { database } = this.#options
+    try {
+      await dismissWorker(database.control, worker)
+      await nudgeWorkers(database.control, database.schemaName.channel)
+    } catch {}
   }
 
   #lose(): void {
@@ -253,4 +262,20 @@ export class Lease implements Service {
     if (!areForgotten) this.#forgetAt = clock.monotonic() + FORGET_EVERY_MS
     return areForgotten
   }
+}
+
+/**
+ * All watch each other together: the more there are, the less often each of them looks, at a time of its own. One that
+ * seems to be gone is looked at again as soon as it may be taken for that.
+ */
+export function nextLookMs({
+  others,
+  lockless,
+  hears,
+  spread,
+}: Pick<WorkerNews, 'others' | 'lockless'> & { readonly hears: boolean; readonly spread: number }): number {
+  if (lockless.length > 0) return GONE_AFTER_MS
+  if (!hears) return WATCH_MS
+  if (others === 0) return RENEW_MS
+  return Math.min(WATCH_MS * (others + 1), RENEW_MS) * (0.75 + spread / 4)
 }

@@ -7,7 +7,7 @@ import type { Logger } from '../runtime/index.ts'
 import { letRest, noteFailure, noteSuccess } from './destination-statements.ts'
 import { isDestinationFault, tellingOf } from './failure.ts'
 import { ITSELF, pauseIfWorking } from './pause-statements.ts'
-import type { WorkerNews } from './worker-statements.ts'
+import { nudgeWorkers, type WorkerNews } from './worker-statements.ts'
 
 export interface Attempted {
   readonly kind: string
@@ -48,7 +48,15 @@ export function createTrouble({
   function forgive(destination: string): void {
     if (destination === '' || !troubled.delete(destination)) return
     // Said again by the next success, should this be lost.
-    noteSuccess(database.control, destination).catch(() => troubled.add(destination))
+    noteSuccess(database.control, destination).then(
+      (wasOpen) => wasOpen && tellOthers(),
+      () => troubled.add(destination),
+    )
+  }
+
+  /** Where this is lost, they learn it with their next renewal. */
+  function tellOthers(): void {
+    nudgeWorkers(database.control, database.schemaName.channel).catch(() => {})
   }
 
   async function tell({ kind, name, destination }: Attempted, error: unknown): Promise<void> {
@@ -67,8 +75,9 @@ export function createTrouble({
     if (!isDestinationFault(error)) return forgive(destination)
     troubled.add(destination)
     if (retryAfterMs !== undefined) await letRest(database.control, destination, retryAfterMs)
-    const opened = await noteFailure(database.control, destination)
-    if (opened || retryAfterMs !== undefined) {
+    const { isOpen, opened } = await noteFailure(database.control, destination)
+    if (opened || (retryAfterMs !== undefined && !resting.has(destination))) tellOthers()
+    if (isOpen || retryAfterMs !== undefined) {
       resting.add(destination)
       onTrouble(destination)
     }

@@ -37,8 +37,8 @@ export async function noteUnknownWorkers(db: Queryable): Promise<void> {
   )
 }
 
-/** Others learn that they are not alone any more: who is alone does not look often whether somebody has died. */
-export async function announceWorker(db: Queryable, channel: string): Promise<void> {
+/** All workers that hear look for news now. */
+export async function nudgeWorkers(db: Queryable, channel: string): Promise<void> {
   await db.query('select pg_catalog.pg_notify($1::text, $2::text)', [channel, NUDGE])
 }
 
