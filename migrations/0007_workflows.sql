@@ -11,6 +11,8 @@ create table :schema.workflow_instances (
   generation integer not null default 1,
   unique_key text,
   paused boolean not null default false,
+  -- Events of the log may wait that came while it was paused: later ones go behind them.
+  holds boolean not null default false,
   created_at timestamptz not null,
   last_event_at timestamptz not null,
   -- Of its last event: what lists go by.
@@ -105,9 +107,23 @@ begin
 end
 $aftercommit$;
 
+-- Whether events of the log wait that came while this instance was paused, be it behind a dead letter of one of them.
+create function :schema.holds_events(p_type text, p_id text) returns boolean
+language plpgsql stable as $aftercommit$
+begin
+  return exists (
+    select from :schema.delivery_lanes l
+      join :schema.deliveries_0 d on d.lane = l.lane
+     where l.kind = 'timer' and l.name = p_type and d.key = p_id and d.unique_key is not null and d.ordered)
+  or exists (
+    select from :schema.letters x
+     where x.kind = 'timer' and x.owner = p_type and x.key = p_id and x.parks and x.status in ('dead', 'redriving'));
+end
+$aftercommit$;
+
 -- What is stored of an instance, from what the caller knows on, as one JSON array: version, generation, completed, paused,
--- unique key, milliseconds by the clock, position, outcome of the input, version and [state] of a snapshot, events, and
--- whether what the caller knows is where they begin.
+-- unique key, milliseconds by the clock, position, outcome of the input, version and [state] of a snapshot, events,
+-- whether what the caller knows is where they begin, and whether events of the log wait for their turn.
 -- With p_lock it belongs to this transaction until it ends; an instance that does not exist yet has no row to lock, so the
 -- lock is on its name. Without p_wait, null where somebody else has it. Everything after the lock is read with a new snapshot,
 -- the clock too.
@@ -127,6 +143,7 @@ declare
   v_clock bigint;
   v_base text;
   v_state text;
+  v_holds boolean := false;
 begin
   if p_lock and p_wait then
     perform pg_advisory_xact_lock(hashtextextended(p_type || '/' || p_id, hashtextextended(:schema_literal, 0)));
@@ -140,7 +157,13 @@ begin
   end if;
   select * into r from :schema.workflow_instances i where i.type = p_type and i.id = p_id;
   if not found then
-    return format('["0",1,false,false,null,%s,"0",%s,null,null,null,false]', v_clock, coalesce(v_outcome::text, 'null'));
+    return format('["0",1,false,false,null,%s,"0",%s,null,null,null,false,false]', v_clock, coalesce(v_outcome::text, 'null'));
+  end if;
+  if r.holds then
+    v_holds := :schema.holds_events(p_type, p_id);
+    if p_lock and not v_holds then
+      update :schema.workflow_instances i set holds = false where i.type = p_type and i.id = p_id;
+    end if;
   end if;
   -- What somebody remembers of a history that was set back is worth nothing, also where it has gone on since.
   if v_known > r.version or v_known = r.version and v_after <> r.last_position
@@ -165,10 +188,10 @@ begin
     v_state := s.state;
     v_events := :schema.workflow_events(p_type, p_id, coalesce(s.position, v_after), 1, least(r.version, p_up_to));
   end if;
-  return format('["%s",%s,%s,%s,%s,%s,"%s",%s,%s,%s,%s,%s]', r.version, r.generation, (r.completed_at is not null)::text,
+  return format('["%s",%s,%s,%s,%s,%s,"%s",%s,%s,%s,%s,%s,%s]', r.version, r.generation, (r.completed_at is not null)::text,
     r.paused::text, coalesce(to_json(r.unique_key)::text, 'null'), v_clock, r.last_position, coalesce(v_outcome::text, 'null'),
     coalesce(v_base, 'null'), coalesce('[' || v_state || ']', 'null'), coalesce(v_events, 'null'),
-    (v_known > 0)::text);
+    (v_known > 0)::text, v_holds::text);
 end
 $aftercommit$;
 
@@ -270,6 +293,7 @@ declare
   v_token bigint;
   v_tried timestamptz;
   v_at timestamptz;
+  v_in_order boolean;
 begin
   if p ? 'continues' then
     v_base := case when (p ->> 'continues')::integer = 0 then 0 else p_positions[(p ->> 'continues')::integer] end;
@@ -359,9 +383,14 @@ begin
       v_item := p -> 'work' -> n;
       v_id := nextval(:delivery_ids_literal::regclass);
       if v_item ->> 2 is not null then
-        insert into :schema.deliveries_0 (segment, id, lane, owner, key, unique_key, payload, created_at, run_at)
-        values (0, v_id, (v_item ->> 0)::integer, p_type, p_id, v_item ->> 2, v_item -> 1, v_at, (v_item ->> 3)::timestamptz)
+        v_in_order := coalesce(v_item -> 1 ->> 'held' = 'in order', false);
+        insert into :schema.deliveries_0 (segment, id, lane, owner, key, ordered, unique_key, payload, created_at, run_at)
+        values (0, v_id, (v_item ->> 0)::integer, p_type, p_id, v_in_order, v_item ->> 2, v_item -> 1, v_at,
+                (v_item ->> 3)::timestamptz)
         on conflict do nothing;
+        if v_in_order then
+          update :schema.workflow_instances i set holds = true where i.type = p_type and i.id = p_id and not i.holds;
+        end if;
         continue;
       end if;
       if p_segment = 1 then

@@ -78,7 +78,7 @@ export function memoryWorkflows({ clock = createTestClock(), bus }: MemoryWorkfl
       on: Object.keys(on),
       async handle(event) {
         const input = on[event.type]!(event)
-        if (input !== undefined) await engine.execute(workflow, input, { inputId: event.id, hold: true })
+        if (input !== undefined) await engine.execute(workflow, input, { inputId: event.id, hold: 'in order' })
       },
     })
   }

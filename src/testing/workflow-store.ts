@@ -180,6 +180,7 @@ export class MemoryStore implements WorkflowStore {
       generation: kept.generation,
       completed: kept.completedAt !== null,
       paused: kept.paused,
+      holds: this.#work.holdsEvents(kept),
       uniqueKey: kept.uniqueKey,
       snapshot: snapshot && {
         version: snapshot.version,

@@ -62,8 +62,8 @@ export class MemoryWork {
     }
     for (const { uniqueKey, dueMs, held, payload } of write.timers) {
       if (held && this.#rows.some((row) => row.uniqueKey === uniqueKey && row.owner === type)) continue
-      const due = held ? Number.POSITIVE_INFINITY : dueMs
-      this.#push({ ...words, kind: 'timer', name: type, uniqueKey, payload }, due)
+      const ordered = (parseJson(payload) as TimerPayload).held === 'in order'
+      this.#push({ ...words, kind: 'timer', name: type, ordered, uniqueKey, payload }, dueMs)
     }
   }
 
@@ -129,13 +129,24 @@ export class MemoryWork {
     )
   }
 
+  /** Events of the log wait that came while this instance was paused, be it behind a dead letter of one of them. */
+  holdsEvents({ type: owner, id: key }: InstanceRef): boolean {
+    const isHeld = (row: Row) => row.kind === 'timer' && row.ordered && row.owner === owner && row.key === key
+    return this.#rows.some(isHeld) || this.#isBlocked({ kind: 'timer', owner, key })
+  }
+
   /** Behind an earlier one of its instance, or behind its dead letter. */
   #waits(row: Row): boolean {
     if (!row.ordered) return false
+    const { kind, owner, key } = row
     const isBefore = (other: Row) =>
-      other.ordered && other.id < row.id && other.owner === row.owner && other.key === row.key
+      other.ordered && other.id < row.id && other.kind === kind && other.owner === owner && other.key === key
+    return this.#rows.some(isBefore) || this.#isBlocked({ kind, owner, key })
+  }
+
+  #isBlocked(of: Pick<Row, 'kind' | 'owner' | 'key'>): boolean {
     const blocks = ({ id, status }: KeptLetter) => status === 'dead' && this.#dead.get(id)?.ordered === true
-    return this.#rows.some(isBefore) || this.#letters.select({ owner: row.owner, key: row.key }).some(blocks)
+    return this.#letters.select(of).some(blocks)
   }
 
   #contextOf(row: Row): RunContext {
@@ -186,7 +197,7 @@ export class MemoryWork {
     const isGone = ({ kind, owner, key, uniqueKey, payload }: Row) => {
       if (kind !== 'timer' || owner !== type || key !== id) return false
       // An input that waited for its instance to be resumed is for the next life as well.
-      const isForNext = !completed && (parseJson(payload) as TimerPayload).held === true
+      const isForNext = !completed && (parseJson(payload) as TimerPayload).held !== undefined
       return isOver ? !isForNext : gone.has(uniqueKey)
     }
     this.#rows = this.#rows.filter((row) => !isGone(row))

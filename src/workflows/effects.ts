@@ -7,7 +7,7 @@ import { AftercommitError } from '../errors.ts'
 import { parseRetry, runWithCause, toMs } from '../runtime/index.ts'
 import { causeFrom, chainFrom } from './chain.ts'
 import { effectWorkName } from './names.ts'
-import { createPatience, endingOf, letterEvent, RETRY, type RunningParts, TIMEOUT } from './registered.ts'
+import { createPatience, endingOf, letterEvent, RETRY, type RunningParts, TIMEOUT, whilePaused } from './registered.ts'
 import { reportDead } from './report-dead.ts'
 import type { EffectPayload } from './to-write.ts'
 import type { EffectContext, EffectHandler, EffectWork, Workflow } from './workflow.ts'
@@ -44,7 +44,6 @@ function strangerWork(workflow: Workflow, name: string, parts: RunningParts): Wo
 }
 
 const STRANGER_MS = 5_000
-const PAUSED_MS = 5_000
 
 function toWork(
   workflow: Workflow,
@@ -63,8 +62,7 @@ function toWork(
     // What begins with the step that asked for it needs no look at whether it was paused since.
     const standing = delivery.fresh && !endsWithLife ? 'open' : await store.standing(instance, payload.generation)
     if (standing === 'over' && endsWithLife) return
-    if (standing === 'paused')
-      throw new NotNow('WORKFLOW_PAUSED', `Workflow ${instance.type}/${instance.id} is paused.`, PAUSED_MS)
+    if (standing === 'paused') throw whilePaused(instance)
     await patiently(workflow, async () => {
       const told = toContext(workflow, delivery, payload, context)
       const input: unknown = await runWithCause(causeFrom(payload.chain), () => handle(payload.effect, told))

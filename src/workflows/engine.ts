@@ -7,7 +7,7 @@ import { checkInputId, checkInstanceId } from './names.ts'
 import { type Current, liftPayload, replayFound } from './replay.ts'
 import { StateCache } from './state-cache.ts'
 import type { Found, InstanceRef, NewTimer, StepRequest, StepWrite, WorkflowStore } from './store.ts'
-import { NOTHING, type Taken, toAccepted, toCompleted, toHeld, toRejected } from './to-write.ts'
+import { type Taken, toAccepted, toCompleted, toRejected, toWaiting } from './to-write.ts'
 import type { Outcome, Workflow } from './workflow.ts'
 import { UndecodableEventError, UniqueKeyTakenError, WorkflowPausedError } from './workflow-error.ts'
 
@@ -30,8 +30,11 @@ export interface ExecuteRequest {
   readonly delivery?: StepRequest['delivery']
   /** What leads to it; the call under way unless told. */
   readonly chain?: Chain | undefined
-  /** Where the instance is paused, the input waits, as this timer when told; else it is refused. */
-  readonly hold?: true | NewTimer | undefined
+  /**
+   * Where the instance is paused, the input waits, as this timer when told; else it is refused. `in order`: behind those
+   * that wait already, also when the instance was resumed.
+   */
+  readonly hold?: true | 'in order' | NewTimer | undefined
 }
 
 /** What is known of an instance. */
@@ -42,7 +45,7 @@ export interface InstanceState<State> {
 }
 
 export interface Engine {
-  /** Undefined: the instance is paused, and the input waits. */
+  /** Undefined: the input waits, because the instance is paused or was. */
   execute<S, I, E, F, R>(
     workflow: Workflow<S, I, E, F, R>,
     input: I,
@@ -125,9 +128,8 @@ export function createEngine({ store, limits, currentTraceparent, onOutcome, onE
   ): Reached<S, E, R> {
     if (found.recorded) return { outcome: toOutcome(workflow, taken.instance, found), write: undefined }
     if (found.completed) return { outcome: { outcome: 'completed' }, write: toCompleted(workflow, taken, found) }
-    if (found.paused && hold) {
-      return { outcome: undefined, write: hold === true ? toHeld(taken, found.now) : { ...NOTHING, timers: [hold] } }
-    }
+    const isBehind = found.holds && hold === 'in order'
+    if (hold && (found.paused || isBehind)) return { outcome: undefined, write: toWaiting(taken, found, hold) }
     if (found.paused) throw new WorkflowPausedError(taken.instance)
     const current = replayFound(workflow, taken.instance, known, found)
     const step = decideStep(workflow, taken.instance, current.state, taken.input, found.now, limits)

@@ -5,7 +5,7 @@ import type { Transaction } from '../postgres/index.ts'
 import type { Logger } from '../runtime/index.ts'
 import type { StoredChain } from './chain.ts'
 import type { Engine, ExecuteRequest } from './engine.ts'
-import type { WorkflowStore } from './store.ts'
+import type { InstanceRef, WorkflowStore } from './store.ts'
 import type { Workflow } from './workflow.ts'
 
 export interface RunningParts {
@@ -52,6 +52,13 @@ function older({ type }: Workflow, cause?: unknown): NotNow {
   const message = `An instance of workflow "${type}" was written by newer code than this, so this is left to a process that has it.`
   return new NotNow('SCHEMA_VERSION_TOO_NEW', message, OLDER_MS, { cause })
 }
+
+/** It waits as it is, and that costs no attempt. */
+export function whilePaused({ type, id }: InstanceRef): NotNow {
+  return new NotNow('WORKFLOW_PAUSED', `Workflow ${type}/${id} is paused.`, PAUSED_MS)
+}
+
+const PAUSED_MS = 5_000
 
 /** What the dead letter of an effect or a timer shows. Its id is the same for every life of the delivery. */
 export function letterEvent(

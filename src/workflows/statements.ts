@@ -87,6 +87,7 @@ type Loaded = [
   state: [unknown] | null,
   events: EventTuple[] | null,
   followsKnown: boolean,
+  holds: boolean,
 ]
 
 export function toFoundOne({ answer }: { answer: string }): Found {
@@ -94,8 +95,8 @@ export function toFoundOne({ answer }: { answer: string }): Found {
 }
 
 function toFound(loaded: Loaded): Found {
-  const [version, generation, completed, paused, uniqueKey, clockMs, position, outcome, base, state, events, follows] =
-    loaded
+  const [version, generation, completed, paused, uniqueKey, clockMs, position, outcome, base, state, ...rest] = loaded
+  const [events, followsKnown, holds] = rest
   return {
     now: new Date(clockMs),
     version: Number(version),
@@ -103,10 +104,11 @@ function toFound(loaded: Loaded): Found {
     generation,
     completed,
     paused,
+    holds,
     uniqueKey,
     snapshot: base === null ? undefined : { version: base, state: state === null ? undefined : { json: state[0] } },
     events: events === null ? [] : events.map(toHistoryEvent),
-    followsKnown: follows,
+    followsKnown,
     recorded: outcome ?? undefined,
   }
 }
@@ -255,8 +257,8 @@ function eventJson({ id, type, payload, metadata }: StepWrite['events'][number])
   return `[${JSON.stringify(id)},${JSON.stringify(type)},${payload},${metadata}]`
 }
 
-function timerJson({ uniqueKey, dueMs, held, payload }: StepWrite['timers'][number], lane: number): string {
-  const due = held ? HELD : new Date(dueMs).toISOString()
+function timerJson({ uniqueKey, dueMs, payload }: StepWrite['timers'][number], lane: number): string {
+  const due = dueMs === Number.POSITIVE_INFINITY ? HELD : new Date(dueMs).toISOString()
   return `[${lane},${payload},${JSON.stringify(uniqueKey)},"${due}"]`
 }
 

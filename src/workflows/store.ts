@@ -41,6 +41,8 @@ export interface Found {
   readonly generation: number
   readonly completed: boolean
   readonly paused: boolean
+  /** Events of the log wait that came while it was paused. */
+  readonly holds: boolean
   readonly uniqueKey: string | null
   /** The newest beyond what is known. */
   readonly snapshot: Snapshot | undefined
@@ -112,8 +114,9 @@ export interface NewEffect {
 
 export interface NewTimer {
   readonly uniqueKey: string
+  /** Infinity: not before the instance is resumed. */
   readonly dueMs: number
-  /** Not before the instance is resumed. */
+  /** It was due already, and replaces nothing. */
   readonly held: boolean
   readonly payload: string
 }

@@ -6,11 +6,12 @@ import type { Delivery, RunContext, Work } from '../delivery/index.ts'
 import { parseRetry, toMs } from '../runtime/index.ts'
 import { chainFrom } from './chain.ts'
 import { timerUniqueKey } from './names.ts'
-import { createPatience, endingOf, letterEvent, RETRY, type RunningParts, TIMEOUT } from './registered.ts'
+import { createPatience, endingOf, letterEvent, RETRY, type RunningParts, TIMEOUT, whilePaused } from './registered.ts'
 import { reportDead } from './report-dead.ts'
 import type { NewTimer } from './store.ts'
 import { type TimerPayload, toJson } from './to-write.ts'
 import type { Workflow } from './workflow.ts'
+import { WorkflowPausedError } from './workflow-error.ts'
 
 export function timerWork(workflow: Workflow, parts: RunningParts): Work {
   const patiently = createPatience()
@@ -25,9 +26,12 @@ export function timerWork(workflow: Workflow, parts: RunningParts): Work {
         ...endingOf(context),
         chain: chainFrom(payload.chain),
         inputId: payload.inputId,
-        hold: asHeld(delivery, payload),
+        // One that has its place among others keeps it by waiting as it is.
+        hold: payload.held === 'in order' ? undefined : asHeld(delivery, payload),
       }
-      await patiently(workflow, () => parts.engine.execute(workflow, payload.input, request))
+      await patiently(workflow, () => parts.engine.execute(workflow, payload.input, request)).catch((error) => {
+        throw error instanceof WorkflowPausedError ? whilePaused({ type: workflow.type, id: delivery.key! }) : error
+      })
     },
     toEvent(delivery) {
       const { input, chain } = delivery.payload as TimerPayload
@@ -48,5 +52,5 @@ function asHeld({ id, key }: Delivery, payload: TimerPayload): NewTimer {
     payload.key === undefined
       ? JSON.stringify([instance, 'held', String(id), 0])
       : timerUniqueKey(instance, payload.key)
-  return { uniqueKey, dueMs: payload.due, held: true, payload: toJson(payload, 'timer') }
+  return { uniqueKey, dueMs: Number.POSITIVE_INFINITY, held: true, payload: toJson(payload, 'timer') }
 }

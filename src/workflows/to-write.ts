@@ -31,8 +31,11 @@ export interface TimerPayload {
   /** Milliseconds since 1970. */
   readonly due: number
   readonly inputId?: string | undefined
-  /** No timer, but an input that came while its instance was paused: it is for whatever life follows. */
-  readonly held?: true | undefined
+  /**
+   * No timer, but an input that came while its instance was paused: it is for whatever life follows. The workers keep the
+   * order of those that have one.
+   */
+  readonly held?: true | 'in order' | undefined
   readonly chain: StoredChain
 }
 
@@ -122,8 +125,13 @@ export function toCompleted<S, I, E, F, R>(
   return { ...NOTHING, observation: observe(workflow, input, inputId, found, { outcome: 'already_completed' }) }
 }
 
-/** An input that must not get lost waits until its instance is resumed. */
-export function toHeld<I>({ instance, input, inputId, chain }: Taken<I>, now: Date): StepWrite {
+/** An input that must not get lost waits until its instance is resumed, or for those that came before it. */
+export function toWaiting<I>(
+  { instance, input, inputId, chain }: Taken<I>,
+  { now, paused }: Found,
+  hold: true | 'in order' | NewTimer,
+): StepWrite {
+  if (typeof hold === 'object') return { ...NOTHING, timers: [hold] }
   const { correlationId, causationId, depth, userId, tenant, traceparent } = chain
   const id = inputId ?? newEventId()
   const handedOn: StoredChain = {
@@ -134,9 +142,10 @@ export function toHeld<I>({ instance, input, inputId, chain }: Taken<I>, now: Da
     tenant,
     trace: traceparent,
   }
-  const payload: TimerPayload = { input, due: now.getTime(), inputId, held: true, chain: handedOn }
+  const payload: TimerPayload = { input, due: now.getTime(), inputId, held: hold, chain: handedOn }
   const uniqueKey = JSON.stringify([instance.id, 'held', id, 0])
-  return { ...NOTHING, timers: [{ uniqueKey, dueMs: now.getTime(), held: true, payload: toJson(payload, 'input') }] }
+  const dueMs = paused ? Number.POSITIVE_INFINITY : payload.due
+  return { ...NOTHING, timers: [{ uniqueKey, dueMs, held: true, payload: toJson(payload, 'input') }] }
 }
 
 function toNewEvent<S, I, E, F, R>(

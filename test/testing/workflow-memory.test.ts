@@ -212,6 +212,33 @@ describe('workflows in memory', () => {
     expect((await workflows.query(driven, '1'))?.state).toEqual({ n: 1 })
   })
 
+  it('keep the order of events that came during a pause, before what comes when it is over', async () => {
+    const bus = memoryBus()
+    const workflows = memoryWorkflows({ bus })
+    const diary = defineWorkflow({
+      type: 'diary',
+      id: (input: { id: string; n: number }) => input.id,
+      initial: (): readonly number[] => [],
+      evolve: (numbers, { n }: { type: 'noted'; n: number }) => [...numbers, n],
+      decide: (_, { n }) => accept([{ type: 'noted', n }]),
+      on: { 'day.passed': ({ payload }) => ({ id: 'a', n: (payload as { n: number }).n }) },
+    })
+    workflows.register(diary)
+    const pass = (n: number) => bus.emit('day.passed', { payload: { n } })
+    const noted = async () => (await workflows.query(diary, 'a'))?.state
+    await pass(1)
+    await workflows.pause({ type: 'diary', id: 'a' })
+    await pass(2)
+    await pass(3)
+    await workflows.resume({ type: 'diary', id: 'a' })
+    await pass(4)
+    expect(await noted()).toEqual([1])
+    await workflows.drain()
+    expect(await noted()).toEqual([1, 2, 3, 4])
+    await pass(5)
+    expect(await noted()).toEqual([1, 2, 3, 4, 5])
+  })
+
   it('refuse what is not registered, registered twice, or another definition of the same type', async () => {
     const { workflows } = openOrders()
     await expect(memoryWorkflows().execute(order, place)).rejects.toMatchObject({ code: 'UNKNOWN_WORKFLOW' })
