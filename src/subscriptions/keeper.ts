@@ -20,7 +20,15 @@ import {
   withTimeout,
 } from '../runtime/index.ts'
 import type { Definition } from './definition.ts'
-import { LEASE_SECONDS, type Lease, releaseLease, renewLeases, selectLockless, takeLeases } from './lease-statements.ts'
+import {
+  LEASE_SECONDS,
+  type Lease,
+  type Renewed,
+  releaseLease,
+  renewLeases,
+  selectLockless,
+  takeLeases,
+} from './lease-statements.ts'
 import { selectMarkedOwners } from './letter-statements.ts'
 import type { RunEnd, RunParts } from './run-state.ts'
 import { Runner } from './runner.ts'
@@ -196,8 +204,7 @@ export class Keeper implements Service {
       const runner = this.#running.get(id)?.runner
       if (!runner) continue
       if (row === undefined) runner.end('lost')
-      else if (row.paused || row.status === 'stopped' || row.generation !== this.#registered.get(id)?.generation)
-        runner.end('stopped')
+      else if (!mayHave(row, this.#registered.get(id))) runner.end('stopped')
       else if (marked.has(id)) runner.nudge()
     }
   }
@@ -217,6 +224,7 @@ export class Keeper implements Service {
     const forced = wanted.filter(({ definition }) => this.#forced.has(definition.id))
     const others = wanted.filter(({ definition }) => !this.#forced.has(definition.id))
     const sentAt = clock.monotonic()
+    if (this.#running.size === 0) this.#dueRenewal = sentAt + RENEW_MS
     const leases = [
       ...(others.length > 0
         ? await takeLeases(database.control, process, others.map(toWanted), gone, { force: false, locked: lock.holds })
@@ -225,13 +233,16 @@ export class Keeper implements Service {
         ? await takeLeases(database.control, process, forced.map(toWanted), gone, { force: true, locked: lock.holds })
         : []),
     ]
-    if (this.#running.size === 0) {
-      this.#renewedAt = sentAt
-      this.#dueRenewal = sentAt + RENEW_MS
-    }
+    if (this.#running.size === 0) this.#renewedAt = sentAt
+    // Whoever paused it meanwhile saw no owner, so that nobody else would end what begins here.
+    const renewed = leases.length === 0 ? [] : await renewLeases(database.control, process, leases)
     for (const lease of leases) {
-      if (this.#stopping) await releaseLease(database.control, lease, lease.clean)
-      else this.#begin(lease)
+      const row = renewed.find(({ id }) => id === lease.id)
+      const asked = wanted.find(({ definition }) => definition.id === lease.id)
+      // Replaced or removed while it was asked for: whatever took its place has its turn.
+      const isAsked = this.#registered.get(lease.id) === asked
+      if (isAsked && row && mayHave(row, asked) && !this.#stopping) this.#begin(asked!, lease)
+      else await releaseLease(database.control, lease, lease.clean)
     }
     const taken = new Set(leases.map(({ id }) => id))
     for (const { definition } of wanted) {
@@ -253,13 +264,11 @@ export class Keeper implements Service {
     return lockless.filter((owner) => now - this.#lockless.get(owner)! >= GONE_AFTER_MS)
   }
 
-  #begin(lease: Lease): void {
-    const registered = this.#registered.get(lease.id)
-    if (!registered) return
+  #begin({ definition }: Registered, lease: Lease): void {
     this.#forced.delete(lease.id)
     const { runnerParts, logger, database, clock } = this.#options
-    const runner = new Runner(registered.definition, lease, {
-      ...runnerParts(registered.definition),
+    const runner = new Runner(definition, lease, {
+      ...runnerParts(definition),
       mayRun: () => this.#mayRun(),
     })
     const ended = runner
@@ -284,4 +293,9 @@ export class Keeper implements Service {
     if (lock.possible && !lock.holds) return false
     return this.#options.clock.monotonic() - this.#renewedAt < SAFE_MS
   }
+}
+
+/** By what was read when the lease was renewed. */
+function mayHave({ paused, status, generation }: Renewed, registered: Registered | undefined): boolean {
+  return !paused && status !== 'stopped' && generation === registered?.generation
 }
