@@ -3,6 +3,7 @@
  *
  *   no answer            whether something was claimed is not known: the token is doubted, and what it may have is given back
  *   the lease was lost   somebody else may look for it already: given back too
+ *   it was cancelled     while the answer was under way: whoever did so relies on it, and it is left out
  *   no room              nothing is asked; when room comes, or after a while. What is done with is said all the same, for
  *                        limits that others wait for
  *   nothing that may be  something is due, and waits for a limit or an earlier one of its key: whatever ends is a reason to
@@ -16,7 +17,7 @@ import type { Lanes } from './lanes.ts'
 import type { Lease } from './lease.ts'
 import { createPace, LONGEST_REST_MS, type Pace } from './pace.ts'
 import type { Places } from './places.ts'
-import { type ClaimedRow, claimDeliveries } from './statements.ts'
+import { type Claim, type ClaimedRow, claimDeliveries, selectHeld } from './statements.ts'
 import { newToken } from './token.ts'
 import { noteRunning } from './worker-statements.ts'
 
@@ -53,6 +54,8 @@ export class Claimer {
   #saidAt = Number.NEGATIVE_INFINITY
   /** Not before this time is looked for what dead workers left. */
   #suspectsAt = Number.NEGATIVE_INFINITY
+  /** How often something may have been cancelled. */
+  #cancels = 0
   /** When somebody asked to look next, and how to take that back. */
   #lookAt = Number.POSITIVE_INFINITY
   #cancelLook = () => {}
@@ -110,6 +113,26 @@ export class Claimer {
     this.#options.wake()
   }
 
+  get cancels(): number {
+    return this.#cancels
+  }
+
+  /** Something may have been cancelled; what is in hand is looked after by who has it. */
+  cancelled(): void {
+    this.#cancels++
+  }
+
+  /** What is still ours of claims that were asked for when so many had been cancelled. */
+  async uncancelled<C extends Claim>(claims: readonly C[], since: number): Promise<readonly C[]> {
+    let [left, cancels] = [claims, since]
+    while (left.length > 0 && cancels !== this.#cancels) {
+      cancels = this.#cancels
+      const kept = await selectHeld(this.#options.database.control, left)
+      left = left.filter(({ id }) => kept.has(id))
+    }
+    return left
+  }
+
   /** Nothing is looked for now: there is no lease, or nothing this process could do. */
   idle(isAble: boolean): void {
     this.#quiet = !isAble
@@ -136,9 +159,10 @@ export class Claimer {
   }
 
   /** Claims, and knows the lanes of what it got: from here on nothing needs the database to begin it. */
-  async #ask(worker: string, limit: number): Promise<{ rows: ClaimedRow[]; nextMs: number | undefined }> {
+  async #ask(worker: string, limit: number): Promise<{ rows: readonly ClaimedRow[]; nextMs: number | undefined }> {
     const { database, lanes, lease, concurrency, places, clock } = this.#options
     const token = newToken()
+    const cancels = this.#cancels
     this.#claimedAt = clock.monotonic()
     const suspects = this.#wantsSuspect()
     try {
@@ -155,7 +179,8 @@ export class Claimer {
       })
       if (suspects && !claimed.rows.some(({ suspect }) => suspect)) this.#restFromSuspects()
       for (const { lane } of claimed.rows) if (!lanes.known(lane)) await lanes.get(lane)
-      if (lease.worker === worker) return claimed
+      const rows = await this.uncancelled(claimed.rows, cancels)
+      if (lease.worker === worker) return { ...claimed, rows }
     } catch (error) {
       this.#doubts.add(token)
       throw error

@@ -52,7 +52,7 @@ export interface Delivering {
 
 export interface Claiming {
   reserve(kind: string, names: readonly string[]): Reservation | undefined
-  begin(worker: string, rows: readonly ClaimedRow[]): Promise<void>
+  begin(worker: string, token: bigint, rows: readonly ClaimedRow[]): Promise<void>
   doubt(token: bigint): void
   cancel(token: bigint): void
   /** Rows of ended work, for a transaction that is written anyway to delete them. */
@@ -73,14 +73,15 @@ export function createDelivering(options: DeliveryOptions): Delivering {
     willHear: options.willHear,
     onLost: () => worker.lose(),
     onChange: () => worker.endCancelled(),
-    onNews(news) {
-      trouble.learn(news)
+    onNews(news, askedAt) {
+      trouble.learn(news, askedAt)
       if (news.marked) void place()
       worker.wake()
     },
   })
   const trouble = createTrouble({
     database,
+    clock,
     logger,
     onPause: () => lease.nudge(),
     onTrouble: (destination) => worker.leaveAlone(destination),
@@ -174,7 +175,7 @@ export function createDelivering(options: DeliveryOptions): Delivering {
       }),
     claiming: {
       reserve: (kind, names) => worker.reserve(kind, names),
-      begin: (name, rows) => worker.begin(name, rows),
+      begin: (name, token, rows) => worker.begin(name, token, rows),
       doubt: (token) => worker.doubt(token),
       cancel: (token) => worker.cancel(token),
       takeAlong: (most) => worker.takeAlong(most),

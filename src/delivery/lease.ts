@@ -48,8 +48,8 @@ export interface LeaseOptions {
   readonly onLost: () => void
   /** Something was paused, resumed or cancelled. What was claimed may be gone; awaited before this worker says it knows. */
   readonly onChange: () => Promise<void>
-  /** There is a lease now, or something else to know. */
-  readonly onNews: (news: WorkerNews) => void
+  /** There is a lease now, or something else to know, as asked at this time. */
+  readonly onNews: (news: WorkerNews, askedAt: number) => void
 }
 
 /** So often, on average, somebody looks whether a worker has died; so often each does that hears nothing. */
@@ -171,7 +171,7 @@ export class Lease implements Service {
       this.#renewedUnder = gained
       const expired = await this.#expireGone(news.lockless)
       this.#hasGone = expired || (news.expired && !(await this.#forgetGone()))
-      this.#options.onNews(news)
+      this.#options.onNews(news, sentAt)
       this.#isInformed = true
       this.#tellCurious(number)
       await context.wait(nextLookMs({ ...news, hears: this.#options.willHear(), spread: Math.random() }))

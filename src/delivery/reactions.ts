@@ -174,10 +174,12 @@ export function createReactions(parts: ReactionParts): Reactions {
         if (isOver) return
         isOver = true
         release()
-        letGo()
         notSlow()
         slots.give(placeOf(reaction))
-        settle(reaction, call, row, error, signal).then(resolve, reject)
+        // Held until its end is written: a stop waits for that.
+        settle(reaction, call, row, error, signal)
+          .finally(() => letGo())
+          .then(resolve, reject)
       }
       nursery.add(() => {
         if (isOver) return
@@ -191,7 +193,7 @@ export function createReactions(parts: ReactionParts): Reactions {
           row = keeping.claimSlow(reaction, call, ended.signal)
           void row.then((run) => {
             if (!run) return
-            if (!isOver) letGo = hold(run, call)
+            letGo = hold(run, call)
             reaction.onEnd?.({ outcome: 'kept' })
             resolve()
           })

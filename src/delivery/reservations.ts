@@ -21,7 +21,7 @@ export interface ReservationOptions {
 
 export class Reservations {
   readonly #options: ReservationOptions
-  readonly #kept = new Map<bigint, number>()
+  readonly #kept = new Map<bigint, { readonly places: number; readonly cancels: number }>()
 
   constructor(options: ReservationOptions) {
     this.#options = options
@@ -32,15 +32,20 @@ export class Reservations {
     return this.#kept.size
   }
 
-  /** Undefined where they could not begin now. */
-  make(kind: string, names: readonly string[]): Reservation | undefined {
+  /** Undefined where they could not begin now. `cancels`: how often something was cancelled so far. */
+  make(kind: string, names: readonly string[], cancels: number): Reservation | undefined {
     const { lease, works } = this.#options
     const isMine = (name: string) => works.get({ kind, name }) !== undefined && !lease.isPaused(kind, name, '')
     const { worker } = lease
     if (worker === undefined || names.length > this.#free || !names.every(isMine)) return undefined
     const token = newToken()
-    this.#kept.set(token, names.length)
+    this.#kept.set(token, { places: names.length, cancels })
     return { worker, token }
+  }
+
+  /** How often something had been cancelled before it. */
+  cancelsBefore(token: bigint): number {
+    return this.#kept.get(token)?.cancels ?? -1
   }
 
   end(token: bigint): void {
@@ -49,7 +54,7 @@ export class Reservations {
 
   get #free(): number {
     let { free } = this.#options.places
-    for (const count of this.#kept.values()) free -= count
+    for (const { places } of this.#kept.values()) free -= places
     return free
   }
 }

@@ -3,7 +3,7 @@
  * has the truth; here is what was last heard, so that healthy destinations cost nothing.
  */
 import { type Database, recordAudit } from '../postgres/index.ts'
-import type { Logger } from '../runtime/index.ts'
+import type { Clock, Logger } from '../runtime/index.ts'
 import { letRest, noteFailure, noteSuccess } from './destination-statements.ts'
 import { isDestinationFault, tellingOf } from './failure.ts'
 import { ITSELF, pauseIfWorking } from './pause-statements.ts'
@@ -20,8 +20,8 @@ export interface Trouble {
   isGuarded(destination: string): boolean
   /** Nothing goes there for a while: its circuit is open, it asked to be left alone, or it is paused. */
   isResting(destination: string): boolean
-  /** What the database says of all destinations. */
-  learn(news: Pick<WorkerNews, 'troubled' | 'limited' | 'resting'>): void
+  /** What the database says of all destinations, as asked at this time. */
+  learn(news: Pick<WorkerNews, 'troubled' | 'limited' | 'resting'>, askedAt: number): void
   /** It failed; whose fault that was decides what follows for others that go there. */
   blame(attempted: Attempted, error: unknown): Promise<void>
   /** It answered. */
@@ -30,11 +30,13 @@ export interface Trouble {
 
 export function createTrouble({
   database,
+  clock,
   logger,
   onPause,
   onTrouble,
 }: {
   database: Database
+  clock: Clock
   logger: Logger
   /** A name was paused by what its destination said. */
   onPause: () => void
@@ -44,6 +46,8 @@ export function createTrouble({
   const troubled = new Set<string>()
   let limited = new Set<string>()
   let resting = new Set<string>()
+  /** What was found out here, and when: news that were asked for before do not know of it. */
+  const foundOut = new Map<string, number>()
 
   function forgive(destination: string): void {
     if (destination === '' || !troubled.delete(destination)) return
@@ -79,6 +83,7 @@ export function createTrouble({
     if (opened || (retryAfterMs !== undefined && !resting.has(destination))) tellOthers()
     if (isOpen || retryAfterMs !== undefined) {
       resting.add(destination)
+      foundOut.set(destination, clock.monotonic())
       onTrouble(destination)
     }
     if (opened)
@@ -88,10 +93,11 @@ export function createTrouble({
   return {
     isGuarded: (destination) => destination !== '' && (limited.has(destination) || resting.has(destination)),
     isResting: (destination) => resting.has(destination),
-    learn(news) {
+    learn(news, askedAt) {
       for (const destination of news.troubled) troubled.add(destination)
+      for (const [destination, at] of foundOut) if (at < askedAt) foundOut.delete(destination)
       limited = new Set(news.limited)
-      resting = new Set(news.resting)
+      resting = new Set([...news.resting, ...foundOut.keys()])
     },
     forgive,
     async blame(attempted, error) {

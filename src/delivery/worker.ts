@@ -182,7 +182,7 @@ export class Worker implements Service {
   /** For rows that are written as claimed by this worker, with the transaction that asks for them. */
   reserve(kind: string, names: readonly string[]): Reservation | undefined {
     if (this.#stopping || this.state !== 'running') return undefined
-    return this.#reservations.make(kind, names)
+    return this.#reservations.make(kind, names, this.#claimer.cancels)
   }
 
   /** Nothing was written under this token. */
@@ -190,18 +190,20 @@ export class Worker implements Service {
     this.#reservations.end(token)
   }
 
-  async begin(worker: string, rows: readonly ClaimedRow[]): Promise<void> {
+  /** Rows that were written under this token are committed. */
+  async begin(worker: string, token: bigint, rows: readonly ClaimedRow[]): Promise<void> {
     const { lease, lanes } = this.#options
     for (const { lane } of rows) if (!lanes.known(lane)) await lanes.get(lane)
-    if (this.#stopping || lease.worker !== worker) await this.#giveBack(rows)
+    const ours = await this.#claimer.uncancelled(rows, this.#reservations.cancelsBefore(token))
+    if (this.#stopping || lease.worker !== worker) await this.#giveBack(ours)
     else {
-      for (const row of rows) {
+      for (const row of ours) {
         this.#begun.add(row)
         this.#accept(row)
       }
       this.#starter.startWaiting()
     }
-    for (const { token } of rows) this.#reservations.end(token)
+    this.#reservations.end(token)
   }
 
   /** Rows of ended work that nothing waits for, to be deleted in a transaction that is written anyway. */
@@ -229,6 +231,7 @@ export class Worker implements Service {
 
   /** Somebody may have cancelled what is held here: whatever does not carry our token any more is ended. */
   async endCancelled(): Promise<void> {
+    this.#claimer.cancelled()
     const gone = await loseCancelled(this.#options.database.control, this.#places)
     if (gone.length > 0) this.#forget(gone)
   }

@@ -2,7 +2,7 @@
 import { SchemaVersionTooNewError } from '../events/index.ts'
 import { type Call, callBatch } from './calls.ts'
 import type { Item } from './lanes.ts'
-import { isOutcomeUnknown, mustRecover, needNewerCode, park, recover, untilEnded } from './outcomes.ts'
+import { isElsewhere, isOutcomeUnknown, mustRecover, needNewerCode, park, recover, untilEnded } from './outcomes.ts'
 import type { RunState } from './run-state.ts'
 
 /** `runAlone` starts one event by itself. Answers what was not begun because everything must wait for an earlier event. */
@@ -26,7 +26,7 @@ export async function runBatch(
     await call.result
   } catch (error) {
     if (call) await untilEnded(run, call.lingering)
-    if (run.lost || isOutcomeUnknown(run, error)) return free
+    if (run.lost || isOutcomeUnknown(run, error) || isElsewhere(run, error)) return free
     if (error instanceof SchemaVersionTooNewError) {
       await needNewerCode(run, error)
       return free

@@ -49,7 +49,7 @@ export function mustRecover({ streak, failing, showsReason }: RunState): boolean
 export async function fail(run: RunState, item: Item, error: unknown, lingering?: Promise<unknown>): Promise<void> {
   const { definition, parts, lanes } = run
   const { clock, metrics } = parts
-  if (isOutcomeUnknown(run, error)) return
+  if (isOutcomeUnknown(run, error) || isElsewhere(run, error)) return
   if (error instanceof SchemaVersionTooNewError) return needNewerCode(run, error, item)
   const tried = { error, attempt: item.attempts + 1, faults: item.faults, transactional: definition.transactional }
   const verdict = decideFailure(tried, definition.retry)
@@ -91,6 +91,13 @@ export function isOutcomeUnknown(run: RunState, error: unknown): boolean {
   const unknown = run.definition.transactional && error instanceof OutcomeUnknownError
   if (unknown) run.end('lost')
   return unknown
+}
+
+/** Somebody else has the lease by now: what failed for that is for them, and nothing of it is tried again here. */
+export function isElsewhere(run: RunState, error: unknown): boolean {
+  const elsewhere = error instanceof AftercommitError && error.code === 'LEASE_LOST'
+  if (elsewhere && !run.ending) run.end('lost')
+  return elsewhere
 }
 
 /** The event becomes a letter; with `park`, whatever waits for its key goes behind it. */

@@ -143,7 +143,7 @@ export function createPostgresStore({
     }))
     // A turn later: by then the state is remembered, and what an effect returns finds it without reading history.
     setImmediate(() => {
-      claiming.begin(claim.worker, rows).catch(() => claiming.doubt(claim.token))
+      claiming.begin(claim.worker, claim.token, rows).catch(() => claiming.doubt(claim.token))
     })
   }
 

@@ -206,3 +206,40 @@ test('a slow call whose row is never written holds its event, and is done when i
   expect(ends).toEqual(['success'])
   expect(await rows()).toBe(0)
 })
+
+test('a stop waits until what a slow call led to is written', async () => {
+  const { one, rows } = await reacting()
+  let [answer, conclude] = [() => {}, () => {}]
+  const answered = new Promise<void>((resolve) => {
+    answer = resolve
+  })
+  const concluded = new Promise<void>((resolve) => {
+    conclude = resolve
+  })
+  let isConcluding = false
+  const asked = reaction(
+    () => {},
+    () => answered,
+    {
+      async conclude() {
+        isConcluding = true
+        await concluded
+      },
+    },
+  )
+  await one.reactions().react([asked], never)
+  expect(await rows('token is not null')).toBe(1)
+  const stopped = one.service.stop()
+  answer()
+  await eventually(() => isConcluding)
+  let isStopped = false
+  void stopped.then(() => {
+    isStopped = true
+  })
+  // As long as a stop without anything to wait for takes, and longer.
+  for (let n = 0; n < 50; n++) await rows()
+  expect(isStopped).toBe(false)
+  conclude()
+  await stopped
+  expect(await rows()).toBe(0)
+})

@@ -1,5 +1,7 @@
 /** What one process finds out about a destination, and the others must know at once. */
 import { expect, test } from 'vitest'
+import { createTrouble } from '../../src/delivery/trouble.ts'
+import { createTestClock } from '../../src/runtime/index.ts'
 import { NUDGE } from '../../src/subscriptions/index.ts'
 import { eventually } from '../support/eventually.ts'
 import { mails, openDelivering, work } from './support/open-delivering.ts'
@@ -36,4 +38,22 @@ test('other processes are told when a circuit opens and when it closes', async (
   await sql.query('update aftercommit.destinations set open_until = now()')
   await eventually(async () => !(await isOpen()))
   await eventually(() => told === 2)
+})
+
+test('news that were asked for before a circuit opened do not close it here', async () => {
+  const { worker } = await openDelivering()
+  const { database } = await worker()
+  const clock = createTestClock()
+  const trouble = createTrouble({ database, clock, logger: database.logger, onPause() {}, onTrouble() {} })
+  const destination = 'https://broken.example'
+  const well = { troubled: [], limited: [], resting: [] }
+  const askedAt = clock.monotonic()
+  await clock.advance(10)
+  const error = Object.assign(new Error('503'), { transient: true })
+  for (let n = 0; n < 5; n++) await trouble.blame({ kind: 'effect', name: 'mail', destination }, error)
+  trouble.learn(well, askedAt)
+  expect(trouble.isResting(destination)).toBe(true)
+  await clock.advance(10)
+  trouble.learn(well, clock.monotonic())
+  expect(trouble.isResting(destination)).toBe(false)
 })

@@ -1,7 +1,7 @@
 /** What asks for work, by itself: a test says what the process is at and what time it is. */
 import { onTestFinished } from 'vitest'
 import { Claimer } from '../../../src/delivery/claimer.ts'
-import { createLanes } from '../../../src/delivery/lanes.ts'
+import { createLanes, type Lanes } from '../../../src/delivery/lanes.ts'
 import type { Lease } from '../../../src/delivery/lease.ts'
 import { Places } from '../../../src/delivery/places.ts'
 import type { Database } from '../../../src/postgres/index.ts'
@@ -16,14 +16,17 @@ export interface OpenClaimer {
 }
 
 /** As the worker `by hand`, which must be there. */
-export function openClaimer(database: Database): OpenClaimer {
+export function openClaimer(
+  database: Database,
+  { lanes = createLanes(database.control) }: { lanes?: Lanes } = {},
+): OpenClaimer {
   let now = 0
   const lease = { worker: 'by hand', hasGone: false }
   const places = new Places(50)
   const claimer = new Claimer({
     ...{ database, places, concurrency: 50 },
     clock: { ...systemClock, monotonic: () => now },
-    lanes: createLanes(database.control),
+    lanes,
     lease: lease as unknown as Lease,
     willHear: () => true,
     wake: () => {},
