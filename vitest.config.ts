@@ -29,6 +29,8 @@ export default defineConfig({
           include: ['test/**/*.test.ts'],
           exclude: needs,
           execArgv: STRICT,
+          // Not for what takes long: for a machine that stands still.
+          testTimeout: 30_000,
         },
       },
       {

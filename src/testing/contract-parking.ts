@@ -17,13 +17,12 @@ export const parkingScenarios: readonly Scenario[] = [
       expect(await bus.deadLetters.redrive((await letterOf(bus, 'A1'))!.id, { who: 'kim', reason: 'mended' })).toEqual(
         1,
       )
-      await until(() => seen.length >= 5)
+      await until(async () => seen.length >= 5 && (await isDone(bus, 'A1', 'resolved')))
       await bus.emit([placed('A', 6)])
       await until(() => seen.length >= 6)
       expect(seen).toEqual(['B3', 'B5', 'A1!', 'A2!', 'A4!', 'A6'])
-      await until(async () => (await letterOf(bus, 'A1'))?.status === 'resolved')
       const letter = await letterOf(bus, 'A1')
-      expect([letter!.who, letter!.reason, letter!.waiting]).toEqual(['kim', 'mended', 0])
+      expect([letter!.who, letter!.reason]).toEqual(['kim', 'mended'])
     },
   ],
   [
@@ -97,12 +96,11 @@ export const parkingScenarios: readonly Scenario[] = [
       await bus.emit([placed('A', 1), placed('A', 2), placed('A', 3)])
       await until(async () => (await letterOf(bus, 'A1'))?.waiting === 2)
       expect(await bus.deadLetters.discard({ owner: 'parking' }, { who: 'kim' })).toEqual(1)
-      await until(() => seen.length >= 2)
+      await until(async () => seen.length >= 2 && (await isDone(bus, 'A1', 'discarded')))
       await bus.emit([placed('A', 4)])
       await until(() => seen.length >= 3)
       expect(seen).toEqual(['A2!', 'A3!', 'A4'])
-      const letter = await letterOf(bus, 'A1')
-      expect([letter!.status, letter!.who]).toEqual(['discarded', 'kim'])
+      expect((await letterOf(bus, 'A1'))!.who).toEqual('kim')
     },
   ],
   [
@@ -183,4 +181,10 @@ function subscribe(bus: SubscriptionsUnderTest, ...names: string[]): { seen: str
 
 async function letterOf(bus: SubscriptionsUnderTest, name: string) {
   return (await bus.deadLetters.list()).find(({ event }) => nameOf(event) === name)
+}
+
+/** The letter has come to this end, and nothing waits behind it. */
+async function isDone(bus: SubscriptionsUnderTest, name: string, status: 'resolved' | 'discarded'): Promise<boolean> {
+  const letter = await letterOf(bus, name)
+  return letter?.status === status && letter.waiting === 0
 }

@@ -34,15 +34,17 @@ export const pauseScenarios: readonly WorkflowScenario[] = [
     async ({ under, expect, until }) => {
       const { workflows } = under
       const seen: string[] = []
+      let isPaused = false
       const handle = async ({ word }: { word: string }) => {
         seen.push(word)
         if (seen.length > 1) return
-        await workflows.pause(A)
+        isPaused = await workflows.pause(A)
         throw new Error('not now')
       }
       workflows.register(play, { effects: { asked: { handle, retry: QUICKLY } } })
       await under.start()
       await workflows.execute(play, { id: 'a', say: ['one'], ask: ['question'] })
+      await until(() => isPaused)
       // Of another instance, a while later: had the first been tried again, it would have come before.
       const later = { ms: 300, line: { id: 'b', say: ['two'], ask: ['other'] } }
       await workflows.execute(play, { id: 'b', say: ['one'], later: [later] })
