@@ -18,7 +18,7 @@ async function open(): Promise<{ redis: RedisServer; client: PlainClient; anothe
   return { redis, client: await redis.client(), another, store: another() }
 }
 
-const refresh = (store: CacheStore, key: string, position: bigint, load: CacheLoad, timeoutMs = 5_000) =>
+const refresh = (store: CacheStore, key: string, position: bigint, load: CacheLoad, timeoutMs = 60_000) =>
   store.refresh({ key, position, load, ttlMs: undefined, timeoutMs, signal: never() })
 
 const invalidate = (store: CacheStore, position: bigint, ...choices: KeyChoice[]) =>
@@ -72,7 +72,7 @@ describe.runIf(hasRedis())('refreshing', () => {
       position: 1n,
       load: () => 'text',
       ttlMs: 60_000,
-      timeoutMs: 1_000,
+      timeoutMs: 60_000,
       signal: never(),
     })
     expect([await client.get('a'), await client.get('b')]).toEqual(['{"price":9}', '"text"'])
@@ -94,10 +94,12 @@ describe.runIf(hasRedis())('refreshing', () => {
       running--
       return loads
     }
-    const all = Array.from({ length: 20 }, (_, at) => refresh(another(), 'a', BigInt(at + 1), load))
+    const first = refresh(another(), 'a', 1n, load)
+    await eventually(() => loads === 1)
+    const others = Array.from({ length: 19 }, (_, at) => refresh(another(), 'a', BigInt(at + 2), load))
     await eventually(async () => (await client.hGet('aftercommit:shop:cache:load:a', 'position'))?.endsWith('20'))
     end()
-    const done = await Promise.all(all)
+    const done = await Promise.all([first, ...others])
     expect(most).toBe(1)
     // One that was under way when the others came, and one for them.
     expect(loads).toBe(2)
@@ -130,7 +132,7 @@ describe.runIf(hasRedis())('refreshing', () => {
   it('does not let the late result of a load that was given up overwrite a newer one', async () => {
     const { store, another, client } = await open()
     const { passed, open: end } = gate()
-    const slow = refresh(store, 'a', 1n, () => passed.then(() => 'late'), 20_000)
+    const slow = refresh(store, 'a', 1n, () => passed.then(() => 'late'))
     await eventually(async () => (await client.exists('aftercommit:shop:cache:load:a')) === 1)
     // As if its time had passed while the process stood still.
     await client.del('aftercommit:shop:cache:load:a')
@@ -151,7 +153,12 @@ describe.runIf(hasRedis())('refreshing', () => {
   it('gives up a load that takes too long, and waiting for one of another process', async () => {
     const { store, another } = await open()
     const { passed, open: end } = gate()
-    const held = refresh(store, 'a', 1n, () => passed, 10_000)
+    const { passed: begun, open: begin } = gate()
+    const held = refresh(store, 'a', 1n, () => {
+      begin()
+      return passed
+    })
+    await begun
     const waiting = refresh(another(), 'a', 2n, () => 1, 200)
     await expect(waiting).rejects.toMatchObject({ code: 'TIMED_OUT' })
     end()

@@ -93,6 +93,8 @@ it('a receiver that is gone for good pauses the action that asked it, says so ev
   await eventually(() => callsTo('/new') === 4)
   await eventually(async () => (await ac.deliveries.count({ name: 'old/call' })).paused === 3)
   expect(callsTo('/old')).toBe(1)
+  // A call is over a moment after it was received.
+  await eventually(async () => (await sql.query('select from aftercommit.deliveries')).rowCount === 3)
 
   const { stdout } = await cli('status')
   expect(stdout).toMatch(/^Deliveries +3 paused$/m)

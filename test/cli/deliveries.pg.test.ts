@@ -148,6 +148,7 @@ describe('deliveries pause and resume', () => {
     })
 
     const there = { destination: 'webhook https://mail.example' }
+    await eventually(async () => (await rows('id in (1, 2)')) === 0)
     expect(await json('pause', '--destination', there.destination)).toEqual({ paused: [there], waiting: 0, running: 0 })
     expect((await cli('destinations')).stdout).toMatch(/^webhook https:\/\/mail\.example +paused +–/m)
     expect(await json('resume', '--destination', 'https://mail.example')).toEqual({ resumed: [there] })

@@ -12,6 +12,7 @@ const RULES = `
 [observers.bright]
 on = "lamp.lit"
 condition = "watts > 60"
+retry = { schedule = ["1h"] }
 [[observers.bright.actions]]
 type = "log"
 message = "{{ room | upper }} has {{ watts }} W"

@@ -25,12 +25,12 @@ async function stampsOf(paths: readonly string[]): Promise<Map<string, string>> 
   return new Map(await Promise.all(paths.map(async (path) => [path, (await readStamped(path)).stamp] as const)))
 }
 
-/** Whoever is told reads the files again, unless `reads` says otherwise. */
+/** Whoever is told reads the files again, unless `reads` says otherwise. Counted when it is read: the next change is one. */
 async function watching(paths: string[], { reads = async () => true, lookEveryMs = 600_000 } = {}) {
   let calls = 0
   const onChange = async () => {
-    calls++
     if (await reads()) watch.know(await stampsOf(paths))
+    calls++
   }
   const watch = watchFiles(await stampsOf(paths), onChange, { quietMs: 5, lookEveryMs })
   onTestFinished(() => watch.stop())

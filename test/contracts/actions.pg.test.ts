@@ -286,7 +286,7 @@ const own = defineActionType({
         const began = clock.monotonic()
         const headers = ['x-key', key.reveal(), 'x-id', idempotencyKey]
         const body = compiled.render(scope)
-        const request = { method: 'POST', target: { origin, path }, headers, body, timeoutMs: 5_000, signal } as const
+        const request = { method: 'POST', target: { origin, path }, headers, body, timeoutMs: 30_000, signal } as const
         const { status } = await guarded.send(request)
         if (status >= 300) throw new Error(`token=${key.reveal()} was answered with ${status}`)
         return { actionType: 'pager', success: true, message: 'called', durationMs: clock.monotonic() - began }

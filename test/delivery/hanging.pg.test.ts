@@ -1,6 +1,7 @@
 /** Calls that never end keep nothing waiting that goes elsewhere, with or without an order, with or without a destination. */
 import { describe, expect, test } from 'vitest'
 import type { Reaction, Reactions } from '../../src/delivery/index.ts'
+import { createTestClock } from '../../src/runtime/index.ts'
 import { eventually } from '../support/eventually.ts'
 import { never, reacting, reaction } from './support/reacting.ts'
 
@@ -9,6 +10,9 @@ const CALLS = 120
 const SHARE = 25
 
 const nothing = () => {}
+
+/** No time passes: however slow the machine is, nothing is slow and nobody waits for too long. */
+const still = () => ({ clock: createTestClock() })
 
 /** `CALLS` events that ask for the same, each with a key of its own if there is an order. */
 function ask(reactions: Reactions, first: Reaction['run'], words: Parameters<typeof reaction>[2], isOrdered: boolean) {
@@ -49,7 +53,7 @@ describe.each(MANNERS)('calls that hang, $manner', ({ words, isOrdered }) => {
   })
 
   test('and end quickly instead write nothing, however many there are', async () => {
-    const { one, sql } = await reacting()
+    const { one, sql } = await reacting(still)
     let done = 0
     const first = async () => {
       await new Promise(setImmediate)
@@ -62,7 +66,7 @@ describe.each(MANNERS)('calls that hang, $manner', ({ words, isOrdered }) => {
 })
 
 test('calls in order that wait for their turn are not made once the circuit of their destination is open', async () => {
-  const { one, rows } = await reacting()
+  const { one, rows } = await reacting(still)
   const destination = 'https://bad.example'
   const failures: (() => void)[] = []
   const first = () =>

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Reaction } from '../../src/delivery/index.ts'
+import { createTestClock } from '../../src/runtime/index.ts'
 import { eventually } from '../support/eventually.ts'
 import { work } from './support/open-delivering.ts'
 import { gate, openOperating } from './support/open-operating.ts'
@@ -56,7 +57,8 @@ test('a slow call that began before it had a row is told when its row is cancell
 
 test('a call that waits for its turn while its name is paused is kept and not begun', async () => {
   const { deliveries, worker } = await openOperating()
-  const one = await worker({ concurrency: 1 })
+  // No time passes, so that the second waits for its turn and for nothing else.
+  const one = await worker({ concurrency: 1, clock: createTestClock() })
   one.register(work(() => {}))
   await eventually(async () => (await deliveries.names()).length === 1)
   const first = gate()

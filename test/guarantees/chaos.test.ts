@@ -83,9 +83,10 @@ it('whatever goes wrong, nothing is lost, invented, reordered, shared or left be
   expect((await sql.query('select event_id, error from aftercommit.letters')).rows).toEqual([])
   expect((await sql.query('select from aftercommit.parked')).rowCount).toBe(0)
 
-  for (const { current } of places) {
-    current()!.send('report')
-    const report = await current()!.waitForLine('report ')
+  for (const { running } of places) {
+    const worker = await running()
+    worker.send('report')
+    const report = await worker.waitForLine('report ')
     const { rss, files } = JSON.parse(report.slice('report '.length))
     expect(rss).toBeLessThan(250)
     expect(files).toBeLessThan(100)

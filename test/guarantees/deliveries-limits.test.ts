@@ -24,6 +24,7 @@ it('a destination that is down is probed by one call at a time, and comes back w
   down.raise()
   const behaviour = { downWhile: down.path, workMs: 20 }
   const works = [{ name: 'mail', retry: { maxAttempts: 100 }, behaviour }]
+  await lengthenPatience(game.sql)
   await Promise.all([1, 2].map(() => game.start({ works })))
   await game.add(MANY, { destination: 'shop.example' })
 
@@ -59,13 +60,17 @@ it('a destination that is down is probed by one call at a time, and comes back w
 it('once every worker has confirmed a pause, no call is begun anywhere, until it is resumed', async () => {
   const game = await openGame()
   const database = openDatabase({ database: game.url })
-  await Promise.all([1, 2].map(() => game.start({ behaviour: { workMs: 20 } })))
+  const release = game.flag('release')
+  // Most of it is still to be done when the pause comes, however late that is.
+  const holds = Array.from({ length: MANY - 50 }, (_, n) => n + 51)
+  await Promise.all([1, 2].map(() => game.start({ behaviour: { workMs: 20, holds, holdsUntil: release.path } })))
   await game.add(MANY)
   await eventually(() => game.calls('end').length > 20)
   const version = await pauseName(database, { kind: 'effect', name: 'mail', who: 'test', reason: null })
   await eventually(async () => (await countUnaware(database, version)) === 0)
   const begun = game.calls('begin').length
   expect(begun).toBeLessThan(MANY)
+  release.raise()
   // Everything that was claimed has ended or was given back, and somebody who comes now obeys as well.
   await eventually(async () => (await game.rows('token is not null')) === 0)
   const newcomer = await game.start()
@@ -84,20 +89,24 @@ it('100,000 deliveries for later cost an idle process at most a query a second b
   const idle = await game.start()
   await game.add(1)
   await game.ends(1)
-  const alone = await commitsPerSecond(game.sql)
+  // Vacuum, statistics that come late and the start itself are over at some time; what waiting costs is there all the time.
+  const isCalm = async () => (await commitsPerSecond(game.sql)) <= OWN_POLL + 1
+  await eventually(isCalm)
   await game.sql.query(
     `insert into aftercommit.deliveries (segment, id, lane, owner, payload, run_at)
      select 0, nextval('aftercommit.delivery_ids'), lane, 'shop', '{"n": 2}', clock_timestamp() + interval '1 hour' * random() + interval '1 hour'
        from aftercommit.delivery_lanes, generate_series(1, 100000)`,
   )
   await game.sql.query('analyze aftercommit.deliveries_0')
-  const crowded = await commitsPerSecond(game.sql)
-  expect(crowded).toBeLessThanOrEqual(alone + 1)
+  await eventually(isCalm)
   // It still hears what is new.
   await game.add(1, { payload: { n: 3 } })
   await eventually(() => game.calls('end').some(({ n }) => n === 3))
   expect(idle.lines.filter((line) => line.startsWith('UNHANDLED'))).toEqual([])
 })
+
+/** What an idle process asks in a second, and this test to count it. */
+const OWN_POLL = 3
 
 async function circuitOf(sql: pg.Client): Promise<{ open: boolean; reopened: number } | undefined> {
   const { rows } = await sql.query(
@@ -106,10 +115,24 @@ async function circuitOf(sql: pg.Client): Promise<{ open: boolean; reopened: num
   return rows[0]
 }
 
+/** A circuit that opens stays open for as long as the test likes, and not for the ten seconds that it otherwise would. */
+async function lengthenPatience(sql: pg.Client): Promise<void> {
+  await sql.query(`
+    create function public.lengthen() returns trigger language plpgsql as $$
+    begin
+      if new.open_until > clock_timestamp() then new.open_until := clock_timestamp() + interval '1 hour'; end if;
+      return new;
+    end $$;
+    create trigger lengthen before insert or update on aftercommit.destinations
+      for each row execute function public.lengthen()`)
+}
+
 /** As if the time had passed for which the destination is left alone. */
 async function endPatience(sql: pg.Client): Promise<void> {
-  await sql.query('update aftercommit.deliveries set run_at = clock_timestamp() where token is null')
-  await sql.query('update aftercommit.destinations set open_until = clock_timestamp() where opened_at is not null')
+  await sql.query(
+    `update aftercommit.deliveries set run_at = clock_timestamp() where token is null;
+     update aftercommit.destinations set open_until = clock_timestamp() where opened_at is not null`,
+  )
 }
 
 async function attemptsIn({ sql }: Game): Promise<number> {

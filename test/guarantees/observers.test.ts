@@ -19,23 +19,23 @@ import { callRule, eventId, LOOPBACK, openObserving, repeatedIn, webhookId } fro
 
 beforeAll(buildPackage)
 
-describe('receivers in trouble', () => {
-  const impatient = (name: string, url: string, timeout: string) =>
-    callRule(name, url).replace('"webhook",', `"webhook", timeout = "${timeout}",`)
+const timedRule = (name: string, url: string, timeout: string) =>
+  callRule(name, url).replace('"webhook",', `"webhook", timeout = "${timeout}",`)
 
+describe('receivers in trouble', () => {
   it.each([
     ['hangs', hangingReceiver],
     ['drips', drippingReceiver],
   ])('one that %s for as long as it may leaves room for another', async (_, badReceiver) => {
     const [bad, healthy] = [await badReceiver(), await httpReceiver()]
-    const game = await openObserving(LOOPBACK + impatient('bad', bad.url, '10m') + callRule('healthy', healthy.url))
+    const game = await openObserving(LOOPBACK + timedRule('bad', bad.url, '10m') + callRule('healthy', healthy.url))
     await game.start()
     await game.emit(300)
     await eventually(() => new Set(healthy.calls.map(eventId)).size === 300, { deadline: 60_000 })
     expect(healthy.calls).toHaveLength(300)
+    await eventually(() => bad.connections)
     // Nothing it was asked has ended.
     expect(bad.open).toBe(bad.connections)
-    expect(bad.open).toBeGreaterThan(0)
   })
 
   it('that hang, drip, never end, redirect and break at once lose nothing of a healthy one, nor of their own', async () => {
@@ -47,12 +47,14 @@ describe('receivers in trouble', () => {
       redirecting: await redirectingReceiver(),
       broken: await brokenReceiver(),
     }
-    const rules = Object.entries(bad).map(([name, { url }]) => impatient(name, url, '1s'))
+    // Those that answer have the time to do so: an answer that came too late would be asked for again.
+    const patience = (name: string) => (name === 'hanging' || name === 'dripping' ? '1s' : '1m')
+    const rules = Object.entries(bad).map(([name, { url }]) => timedRule(name, url, patience(name)))
     const game = await openObserving(LOOPBACK + rules.join('') + callRule('healthy', healthy.url))
     await game.start()
     await game.emit(300)
     await eventually(() => new Set(healthy.calls.map(eventId)).size === 300, { deadline: 60_000 })
-    for (const { connections } of Object.values(bad)) expect(connections).toBeGreaterThan(0)
+    for (const one of Object.values(bad)) await eventually(() => one.connections)
 
     // A redirect is an answer for good, and what an endless one had to say was in its status.
     await eventually(async () => (await game.letters()).length === 300)
@@ -83,20 +85,22 @@ describe('a process that is killed', () => {
       calls.push({ id: webhookId(call), at: databaseTime() })
       response.writeHead(503).end()
     })
-    const retry = 'retry = { max_attempts = 3, schedule = ["4s", "50ms"] }'
+    const retry = 'retry = { max_attempts = 3, schedule = ["1h", "50ms"] }'
     const game = await openObserving(LOOPBACK + callRule('call', receiver.url, retry))
     const databaseTime = async () => (await game.sql.query('select clock_timestamp() as at')).rows[0].at as Date
     const first = await game.start()
     await game.emit(1)
     // The row is there and the event is passed: until then it would be read, and called about, once more.
-    const due = await eventually(async () => {
-      const { rows } = await game.sql.query('select run_at from aftercommit.deliveries where attempts = 1')
-      return (await game.isPassed()) && (rows[0]?.run_at as Date | undefined)
-    })
+    await eventually(async () => (await game.isPassed()) && (await game.deliveries('attempts = 1 and token is null')))
     first.kill('SIGKILL')
     await first.exited
     expect(calls).toHaveLength(1)
 
+    // As if the hour were over soon.
+    const { rows } = await game.sql.query(
+      `update aftercommit.deliveries set run_at = clock_timestamp() + interval '4 seconds' returning run_at`,
+    )
+    const due: Date = rows[0].run_at
     await game.start()
     const [letter] = await eventually(async () => {
       const found = await game.letters()
@@ -132,13 +136,16 @@ describe('a process that is killed', () => {
       if (number <= 50 || isOpen) response.end('ok')
       else held.add(eventId(call))
     })
-    const game = await openObserving(`${LOOPBACK}[runtime]\nmax_concurrency = 20\n${callRule('call', receiver.url)}`)
+    const rules = `${LOOPBACK}[runtime]\nmax_concurrency = 20\n${timedRule('call', receiver.url, '10m')}`
+    const game = await openObserving(rules)
     const first = await game.start()
     await game.emit(200)
     // What was answered is written down, and so is what was not.
     await eventually(async () => (await game.deliveries()) === 150 && (await game.isPassed()))
     first.kill('SIGKILL')
     await first.exited
+    // What it had sent before its end has arrived, too.
+    await eventually(() => receiver.open === 0)
     isOpen = true
     await game.start()
     await eventually(async () => (await game.deliveries()) === 0)
@@ -227,25 +234,25 @@ actions = [{ type = "custom", handler = "again" }]
   await eventually(() => receiver.calls.length === 66)
   expect(receiver.calls.map(eventId)).toContain('later-1')
   await eventually(async () => (await game.letters()).length === 2)
-  expect(await game.deliveries()).toBe(0)
+  await eventually(async () => (await game.deliveries()) === 0)
 })
 
 it('a rule that is taken away leaves its retries as nobody’s, and they are done when it is back', async () => {
   let works = false
   const receiver = await httpReceiver((response) => response.writeHead(works ? 200 : 503).end())
   const other = await httpReceiver()
-  const rules = LOOPBACK + callRule('call', receiver.url, 'retry = { schedule = ["1500ms"] }')
+  const rules = LOOPBACK + callRule('call', receiver.url, 'retry = { schedule = ["1h"] }')
   const game = await openObserving(rules)
   const running = await game.start()
   const orphans = async () => JSON.parse((await game.cli('status', '--json')).stdout).deliveries.orphans
   await game.emit(3)
-  await eventually(async () => (await game.deliveries()) === 3)
+  await eventually(async () => (await game.deliveries('attempts = 1 and token is null')) === 3)
 
   game.write(LOOPBACK + callRule('other', other.url))
   running.kill('SIGHUP')
   await running.waitForLine('"configuration reloaded"')
   works = true
-  await eventually(async () => (await game.deliveries('token is null and run_at <= clock_timestamp()')) === 3)
+  await game.sql.query('update aftercommit.deliveries set run_at = clock_timestamp()')
   await game.emit(1, 'meanwhile-')
   await eventually(() => other.calls.length === 1)
   expect(receiver.calls).toHaveLength(3)

@@ -59,18 +59,23 @@ describe.runIf(hasPgbouncer())('behind a transaction-mode pooler', () => {
     const writes = await watchCheckpoints(sql)
     const pooled = await startPgbouncer(url, 'transaction', 8)
     const ledger = fileLedger()
-    const options = { instance: { database: pooled }, subscriptions: [{ id: 'sub', behaviour: { workMs: 5 } }] }
+    const release = ledger.flag('release')
+    const behaviour = { workMs: 5, holds: { on: 'later-40', until: release.path } }
+    const options = { instance: { database: pooled }, subscriptions: [{ id: 'sub', behaviour }] }
     const first = await startWorker(ledger, options)
     await emitMany(sql, 1)
     await ledger.reaches(1)
     // The lease is the first one's; the second only waits for it.
     const second = await startWorker(ledger, options)
     await emitMany(sql, 200, { prefix: 'later-' })
-    await ledger.reaches(40)
+    await eventually(() => ledger.entries().some(({ id }) => id === 'later-40'))
     first.kill('SIGKILL')
+    await first.exited
+    release.raise()
     await ledger.reaches(201)
     expect(ledger.ended().at(-1)!.pid).toBe(second.pid)
-    expect(duplicatesIn(ledger.ended())).toBeLessThan(20)
+    // What was done twice is what had been finished since the last write.
+    expect(duplicatesIn(ledger.ended())).toBeLessThanOrEqual(await writes.unwrittenBy(first, ledger))
     await writes.expectMonotonic()
   })
 })
@@ -138,7 +143,8 @@ describe('short timeouts of the server', () => {
     })()
     await eventually(() => seen.ids.includes('last-1'), { deadline: 60_000 })
     await watching
-    expect(seen.ids).toEqual([...numbered(400), 'last-1'])
+    // A lease that could not be renewed in time either is taken again, and what was not written down comes once more.
+    expect([...new Set(seen.ids)]).toEqual([...numbered(400), 'last-1'])
     expect(behind.filter((distance) => distance < 0n)).toEqual([])
     await eventually(async () => (await handle.status()).position === 20_401n)
   })

@@ -12,6 +12,7 @@ import {
   expectIdempotencyKeys,
   expectOrderPerKey,
   fileLedger,
+  isBuried,
   startWorker,
   watchCheckpoints,
 } from './support/workers.ts'
@@ -34,6 +35,7 @@ describe('kill -9', () => {
     const options = { instance: { database: url }, subscriptions: [{ id: 'sub', behaviour: { dies } }] }
     const first = await startWorker(ledger, options)
     await first.exited
+    await isBuried(sql, first)
     const checkpoint = await checkpointOf(sql)
     expect(checkpoint).toBeLessThan(50n)
 
@@ -76,6 +78,7 @@ describe('kill -9', () => {
     }
     const first = await startWorker(ledger, options)
     await first.exited
+    await isBuried(sql, first)
     const checkpoint = await checkpointOf(sql)
     expect(checkpoint % 50n).toBe(0n)
     const second = await startWorker(ledger, options)
@@ -89,14 +92,15 @@ describe('kill -9', () => {
   it('again and again, at any moment: what a transactional handler writes is written once for every event', async () => {
     const { url, sql, ledger, writes } = await openGame()
     await sql.query('create table effects (event_id text)')
-    await emitMany(sql, 900)
     const options = {
       instance: { database: url },
       subscriptions: [{ id: 'sub', transactional: true, behaviour: { effects: 'effects' } }],
     }
     for (let kills = 0; kills < 3; kills++) {
-      const worker = await startWorker(ledger, options)
+      // There is always more to do, however far the last one came before it was killed.
       const before = idsOf(ledger.ended()).size
+      await emitMany(sql, 300, { prefix: `${kills}-` })
+      const worker = await startWorker(ledger, options)
       await ledger.reaches(before + 150)
       worker.kill('SIGKILL')
       await worker.exited
@@ -112,14 +116,14 @@ describe('kill -9', () => {
 describe('SIGTERM under load', () => {
   it('finishes what is under way and ends well, and the next process repeats nothing', async () => {
     const { url, sql, ledger, writes } = await openGame()
-    await emitMany(sql, 3_000, { keys: 40 })
     const options = {
       instance: { database: url },
       subscriptions: [{ id: 'sub', concurrency: 8, behaviour: { workMs: 4 } }],
     }
     for (let stops = 0; stops < 3; stops++) {
-      const worker = await startWorker(ledger, options)
       const before = ledger.ended().length
+      await emitMany(sql, 1_000, { keys: 40, prefix: `${stops}-` })
+      const worker = await startWorker(ledger, options)
       await ledger.reaches(before + 200)
       worker.kill('SIGTERM')
       expect(await worker.exited).toEqual({ code: 0, signal: null })
@@ -139,7 +143,8 @@ describe('SIGTERM under load', () => {
   it('with a handler that hangs: its time runs out, the lease is given back and another process handles the event', async () => {
     const { url, sql, ledger } = await openGame()
     await emitMany(sql, 3)
-    const retry = { maxAttempts: 4, initialDelay: '10ms' } as const
+    // Its tries do not run out, however late it is asked to end.
+    const retry = { maxAttempts: 1_000, initialDelay: '10ms' } as const
     const hanging = await startWorker(ledger, {
       instance: { database: url },
       subscriptions: [{ id: 'sub', timeout: '1s', retry, behaviour: { workMs: 10_000_000 } }],

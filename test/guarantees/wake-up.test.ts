@@ -9,7 +9,7 @@ import type pg from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { findLogObjects, observe, readRows } from '../../src/log/frontier-statements.ts'
 import { removeIdleMark, writeIdleMark } from '../../src/log/wake-statements.ts'
-import { hurriedClock, impatientClock } from '../log/support/hurried-clock.ts'
+import { hurriedClock, impatientClock, pausableClock } from '../log/support/hurried-clock.ts'
 import { openFollowing } from '../log/support/open-following.ts'
 import { follow, instance, openLog, SERVERS } from '../log/support/open-log.ts'
 import { ownServer } from '../log/support/own-server.ts'
@@ -26,7 +26,7 @@ const HUNT_ROUNDS = Number(process.env.AFTERCOMMIT_HUNT_ROUNDS ?? 500)
 describe.each(SERVERS)('the bell of Postgres $major', { timeout: HUNT_ROUNDS * 360 }, ({ major }) => {
   it(`is never lost: ${HUNT_ROUNDS} times a reader falls asleep around one commit, then silence`, async () => {
     const lanes = await Promise.all(Array.from({ length: 5 }, () => fallAsleepAroundCommits(major, HUNT_ROUNDS / 5)))
-    expect(lanes.map(({ foundByFallback }) => foundByFallback)).toEqual([0, 0, 0, 0, 0])
+    expect(lanes.map(({ lost }) => lost)).toEqual([0, 0, 0, 0, 0])
     // Otherwise the rounds have not met the moment they are about.
     const asleep = lanes.reduce((sum, lane) => sum + lane.asleep, 0)
     expect(asleep).toBeGreaterThan(10)
@@ -93,13 +93,21 @@ describe.each(SERVERS)('the bell of Postgres $major', { timeout: HUNT_ROUNDS * 3
     const { url } = await testDatabase({ major, migrated: true })
     const reader = await openFollowing({ database: url })
     await reader.armed()
-    const writer = await connect(url)
-    await writer.query('begin')
-    await writer.query(`set local aftercommit.bell = 'off'`)
-    const { rows } = await writer.query(EMIT)
-    await writer.query('commit')
-    await reader.reaches(BigInt(rows[0].position))
-    expect(reader.tailer.status().foundByFallback).toBe(1)
+    const [writer, ear] = await Promise.all([connect(url), connect(url)])
+    const heard = await listen(ear)
+    const emitSilently = async () => {
+      await writer.query('begin')
+      await writer.query(`set local aftercommit.bell = 'off'`)
+      const position = await emit(writer)
+      await writer.query('commit')
+      return position
+    }
+    // Not always the first: one may fall into the read with which the reader goes to sleep.
+    await eventually(async () => {
+      await reader.reaches(await emitSilently())
+      return reader.tailer.status().foundByFallback
+    })
+    expect(await heard()).toBe(0)
   })
 
   it('is heard again after the LISTEN session was ended', async () => {
@@ -117,28 +125,28 @@ describe.each(SERVERS)('the bell of Postgres $major', { timeout: HUNT_ROUNDS * 3
       const [pid] = await listenSessions(writer)
       return pid !== undefined && pid !== listening[0] && reader.bell().mode === 'listening'
     })
-    await reader.armed()
-    const before = reader.tailer.status().foundByFallback
-    await reader.reaches(await emit(writer))
-    expect(reader.tailer.status().foundByFallback).toBe(before)
+    expect(await reader.isRung(() => emit(writer))).toBe(true)
   })
 
   it('is silent under load, and rung again afterwards', async () => {
     const { url } = await testDatabase({ major, migrated: true })
-    // Loads are measured over two seconds and a half, so that a busy machine counts as a busy log.
-    const reader = await openFollowing({ database: url, clock: impatientClock(0.4) })
+    // Under load no time passes, so that a log stays busy however slow the machine is.
+    const clock = pausableClock()
+    const reader = await openFollowing({ database: url, clock })
     const [watcher, ear] = await Promise.all([connect(url), connect(url)])
     await reader.armed()
     const heard = await listen(ear)
+    clock.pause()
     const load = await startLoad(url, 4)
 
     await eventually(async () => (await watcher.query('select from aftercommit.idle_marks')).rowCount === 0)
-    await load.more(8) // whoever saw the mark has committed
+    await load.roundOfAll() // whoever saw the mark has committed
     const whenDisarmed = await heard()
     await load.more(500)
     expect(await heard()).toBe(whenDisarmed)
     expect(reader.tailer.status().state).toBe('polling')
     await load.stop()
+    clock.goOn()
 
     await reader.armed()
     const whenQuiet = await heard()
@@ -192,10 +200,7 @@ it('events arrive while the LISTEN connection is a black hole, and the bell is h
   proxy.pass()
   proxy.dropAll()
   await eventually(() => reader.bell().mode === 'listening', { deadline: 60_000 })
-  await reader.armed()
-  const before = reader.tailer.status().foundByFallback
-  await reader.reaches(await emit(writer))
-  expect(reader.tailer.status().foundByFallback).toBe(before)
+  expect(await reader.isRung(() => emit(writer))).toBe(true)
 })
 
 it('a notification queue that is filling up, or full, fails no append: readers poll, and say why', async () => {
@@ -231,22 +236,29 @@ it('an idle process asks less than two questions a second', async () => {
   const counted = await countQuestions(url)
   await instance({ database: counted.url }).start()
   await eventually(async () => (await sql.query('select from aftercommit.idle_marks')).rowCount === 1)
-  const before = counted.questions()
-  const since = performance.now()
-  await eventually(() => counted.questions() >= before + 6)
-  expect((performance.now() - since) / 1_000).toBeGreaterThan(6 / 2)
+  // It comes to rest after its start; one that does not come to rest asks more in every round.
+  await eventually(async () => {
+    const before = counted.questions()
+    const since = performance.now()
+    await eventually(() => counted.questions() >= before + 6)
+    return (performance.now() - since) / 1_000 > 6 / 2
+  })
 })
 
 /** One reader and one writer alone on their log. Counts how often the reader was asleep when the writer committed. */
 async function fallAsleepAroundCommits(major: 18 | 14, rounds: number) {
   const { url } = await testDatabase({ major, migrated: true })
   const reader = await openFollowing({ database: url, clock: impatientClock(20) })
-  const writer = await connect(url)
+  const [writer, ear] = await Promise.all([connect(url), connect(url)])
+  const heard = await listen(ear)
   let asleep = 0
+  let lost = 0
+  let [foundBefore, ringsBefore] = [0, 0]
   for (let round = 0; round < rounds; round++) {
     // Awake and without a mark; falling asleep begins in 50 ms and takes a few. The writer strikes somewhere around.
-    reader.tailer.bellWasLost()
+    // In this order: the mark that it writes next must not be the one that is deleted.
     await writer.query('delete from aftercommit.idle_marks')
+    reader.tailer.bellWasLost()
     await pause(randomInt(30, 70))
     await writer.query(`begin isolation level ${ISOLATION[round % ISOLATION.length]}`)
     const { rows } = await writer.query(EMIT)
@@ -254,8 +266,14 @@ async function fallAsleepAroundCommits(major: 18 | 14, rounds: number) {
     await writer.query('commit')
     if (reader.tailer.status().state === 'armed') asleep++
     await reader.reaches(BigInt(rows[0].position))
+    // The poll may meet an event before its ring is heard, if the machine stood still. A bell is lost if it never rang.
+    const rings = await heard()
+    const found = reader.tailer.status().foundByFallback
+    if (found > foundBefore && rings === ringsBefore) lost++
+    foundBefore = found
+    ringsBefore = rings
   }
-  return { asleep, foundByFallback: reader.tailer.status().foundByFallback }
+  return { asleep, lost }
 }
 
 /** Listens to the bell. The answer counts what was heard, up to everything committed before the question. */
@@ -287,18 +305,24 @@ async function listenSessions(client: pg.Client): Promise<number[]> {
 /** Writers that commit one event after the other until told to stop. */
 async function startLoad(url: string, writers: number) {
   let running = true
-  let committed = 0
-  const clients = await Promise.all(Array.from({ length: writers }, () => connect(url)))
-  const ended = clients.map(async (client) => {
+  const committed = Array.from({ length: writers }, () => 0)
+  const clients = await Promise.all(committed.map(() => connect(url)))
+  const ended = clients.map(async (client, n) => {
     while (running) {
       await client.query(EMIT)
-      committed++
+      committed[n]!++
     }
   })
+  const total = () => committed.reduce((sum, count) => sum + count)
   return {
     more(count: number): Promise<boolean> {
-      const goal = committed + count
-      return eventually(() => committed >= goal)
+      const goal = total() + count
+      return eventually(() => total() >= goal)
+    },
+    /** Resolves when every writer has ended what it is at now. */
+    roundOfAll(): Promise<boolean> {
+      const before = [...committed]
+      return eventually(() => committed.every((count, n) => count > before[n]!))
     },
     async stop(): Promise<void> {
       running = false

@@ -66,6 +66,7 @@ describe('a hook of the cluster', () => {
   it('takes part once its onStart has succeeded; until then the process is not ready', async () => {
     const { ac, emit } = await openHooks()
     const handler = ear()
+    let broken = true
     let tries = 0
     ac.hooks.add({
       name: 'mail',
@@ -73,16 +74,17 @@ describe('a hook of the cluster', () => {
       handle: handler.handle,
       onStart() {
         tries++
-        if (tries === 1) throw Object.assign(new Error('no'), { code: 'E_SMTP' })
+        if (broken) throw Object.assign(new Error('no'), { code: 'E_SMTP' })
       },
     })
     await ac.start()
     expect(ac.health().reasons.join()).toContain('hook mail could not start (E_SMTP)')
+    broken = false
     await eventually(() => ac.hooks.status('mail').ready)
     await eventually(async () => (await ac.subscriptions.list()).length === 1)
     await emit('one')
     await handler.hears('one')
-    expect(tries).toBe(2)
+    expect(tries).toBeGreaterThan(1)
   })
 
   it('writes once through its transaction', async () => {

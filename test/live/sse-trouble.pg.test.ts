@@ -56,6 +56,7 @@ describe('a place that means nothing any more', () => {
     const early = before.lastId
     before.close()
     const stream = await listen(url)
+    await stream.placed()
     await emitMany(3, { prefix: 'later-' })
     await stream.sees('later-3')
     const late = stream.lastId

@@ -68,6 +68,7 @@ describe('what a client asks for', () => {
     expect(lamps.ids).toEqual(['lit-1', 'lit-2', 'last'])
     await one.sees('last')
     expect(one.ids).toEqual(['lit-1', 'last'])
+    await doors.sees('opened')
     expect(doors.ids).toEqual(['opened'])
   })
 

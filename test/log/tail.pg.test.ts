@@ -61,10 +61,14 @@ describe.each(SERVERS)('following on Postgres $major', ({ major }) => {
     const { id } = await ac.transaction((tx) => tx.emit('lamp.lit', { payload: {} }))
     await Promise.all(readers.map((reader) => reader.sees(id)))
     expect((await sql.query('select from aftercommit.processes')).rowCount).toBe(1)
-    const { rowCount } = await sql.query(
-      `select from pg_stat_activity where datname = current_database() and application_name like 'aftercommit:listen %'`,
-    )
-    expect(rowCount).toBe(1)
+    // Reading does not wait for the session that listens.
+    const sessions = await eventually(async () => {
+      const { rowCount } = await sql.query(
+        `select from pg_stat_activity where datname = current_database() and application_name like 'aftercommit:listen %'`,
+      )
+      return rowCount
+    })
+    expect(sessions).toBe(1)
   })
 })
 

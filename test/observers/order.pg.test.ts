@@ -24,6 +24,8 @@ test('order holds between events that were caught up on and new ones', async () 
   const { ac, emit, sql, another } = await openSubscriptions()
   await addNotes(ac, 'aggregate')
   await ac.start()
+  // Only what has begun can be paused for certain.
+  await eventually(async () => (await ac.subscriptions.get('observers').status()).owner !== null)
   await ac.subscriptions.get('observers').pause()
   await emit('a', { key: 'k' })
   // A night without a process.
@@ -77,7 +79,8 @@ test('a row that is refused for one observer while another fails leaves no rejec
     await new Promise(setImmediate)
     throw new Error('busy')
   })
-  await ac.observers.add({ name: 'a', on: 'lamp.lit', actions: custom('slow') })
+  const retry = { initialDelay: '1h', maxDelay: '1h' }
+  await ac.observers.add({ name: 'a', on: 'lamp.lit', retry, actions: custom('slow') })
   await ac.observers.add({ name: 'b', on: 'lamp.lit', orderBy: 'payload.account + 1', actions: custom('slow') })
   await ac.start()
   await admin.query('alter function aftercommit.add_deliveries rename to away')

@@ -69,7 +69,10 @@ describe('events and their documents', () => {
     expect(await ac.deadLetters.count()).toBe(0)
   })
 
-  it('a database that is restarted in the middle loses nothing and goes back to nothing older', async () => {
+  // Three restarts, each of which may take as long as most tests.
+  it('a database that is restarted in the middle loses nothing and goes back to nothing older', {
+    timeout: 180_000,
+  }, async () => {
     const server = await ownServer()
     const ac = createAftercommit({ database: server.url })
     try {

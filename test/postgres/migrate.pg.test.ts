@@ -118,7 +118,8 @@ describe("other people's locks", () => {
     const blocker = await connect(url)
     await blocker.query(`begin; select from ${db.schema}.notes`)
     const steps: MigrationStep[] = []
-    const blocked = migrate(db, { migrations: [NOTES, FLAGS], lockTimeoutMs: 50, onStep: (step) => steps.push(step) })
+    const onStep = (step: MigrationStep) => void steps.push(step)
+    const blocked = migrate(db, { migrations: [NOTES, FLAGS], lockTimeoutMs: 50, retries: 1_000, onStep })
     await eventually(() => steps.some((step) => step.kind === 'blocked' && step.attempt >= 2))
     // Nothing of the blocked migrator waits now or then for longer than its lock timeout.
     await db.query(`insert into ${db.schema}.notes values (1)`)

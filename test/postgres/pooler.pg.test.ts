@@ -18,7 +18,7 @@ function listen(db: Database, retestMs = 300_000) {
     onNotify: (payload) => heard.push(payload),
     onReconnect: () => {},
     heartbeatMs: 50,
-    selfTestTimeoutMs: 1_000,
+    selfTestTimeoutMs: 30_000,
     retestMs,
   })
   onTestFinished(() => listener.stop())

@@ -40,7 +40,7 @@ describe('a connection that must be encrypted', () => {
   const open = (port: number) =>
     openDatabase({
       database: `postgres://ann:hunter2@127.0.0.1:${port}/x?sslmode=verify-full`,
-      connectTimeoutMs: 3_000,
+      connectTimeoutMs: 30_000,
     })
 
   test('is not made without encryption when the other side declines', async () => {

@@ -195,7 +195,7 @@ describe('a crash', () => {
     })
     await expectFold(ac, orders.list)
     expect(await ac.deadLetters.count()).toBe(0)
-  })
+  }, 120_000)
 
   it('of the connection in the middle of COMMIT, again and again, counts every event once', async () => {
     const { ac, sql, url } = await openSubscriptions()

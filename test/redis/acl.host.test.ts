@@ -23,7 +23,7 @@ it.runIf(hasRedis())('works with the rights that the guides name, and no others'
   const store = redisCacheStore({ url, schema: 'shop' })
   onTestFinished(() => store.close())
   const { signal } = new AbortController()
-  const refresh = { key: 'product:1', position: 1n, load: () => 1, ttlMs: 60_000, timeoutMs: 1_000, signal }
+  const refresh = { key: 'product:1', position: 1n, load: () => 1, ttlMs: 60_000, timeoutMs: 20_000, signal }
   expect(await store.refresh(refresh)).toBe('here')
   expect(await store.invalidate([{ key: 'product:1' }, { pattern: 'product:*' }], 2n, signal)).toBe(1)
   await expect(store.invalidate([{ key: 'other' }], 3n, signal)).rejects.toMatchObject({ reason: 'NOPERM' })

@@ -1,7 +1,8 @@
 /** When the checkpoint moves, seen from the table and from the next owner. */
 import { describe, expect, it } from 'vitest'
 import { eventually } from '../support/eventually.ts'
-import { gate, numbered, openSubscriptions, recorder } from './support/open-subscriptions.ts'
+import { heldTimers } from './support/held-timers.ts'
+import { numbered, openSubscriptions, recorder } from './support/open-subscriptions.ts'
 
 describe('a checkpoint', () => {
   it('on a quiet system follows every event by itself', async () => {
@@ -31,13 +32,15 @@ describe('a checkpoint', () => {
   })
 
   it('by count and delay: three events are written within the delay without further traffic', async () => {
-    const { ac, sql, emitMany } = await openSubscriptions()
+    const delay = heldTimers(1_500)
+    const { ac, sql, emitMany } = await openSubscriptions({ clock: delay.clock })
     await emitMany(3)
     const seen = recorder()
     ac.subscribe({ id: 'sub', checkpoint: { every: 100, within: '1500ms' }, handle: seen.handle })
     await ac.start()
     await seen.sees('event-3')
     expect((await checkpointOf(sql)).position).toBe(0n)
+    delay.fire()
     await eventually(async () => (await checkpointOf(sql)).position === 3n)
   })
 
@@ -65,7 +68,6 @@ describe('a checkpoint', () => {
   it('remembers what was finished above an event that was not: the next owner runs that event alone', async () => {
     const { ac, sql, emitMany, another } = await openSubscriptions()
     await emitMany(20, { keys: 20 })
-    const blocked = gate()
     const seen = recorder(({ id, attempt }) => {
       if (id === 'event-7' && attempt === 1) throw new Error('later')
     })
@@ -73,7 +75,6 @@ describe('a checkpoint', () => {
     await ac.start()
     await seen.sees('event-20')
     await ac.stop()
-    blocked.open()
     const { rows } = await sql.query(`select position, done::text from aftercommit.subscription_partitions`)
     expect(rows).toEqual([{ position: '6', done: '{[8,21)}' }])
     const next = another()

@@ -191,11 +191,18 @@ describe('a process that is killed', () => {
     const { ac, sql, url, emitMany } = await openSubscriptions()
     await sql.query(`
       create table counts (subscription text, key text, n integer, primary key (subscription, key));
-      create table counted (subscription text, key text, event_id text)`)
+      create table counted (n bigint generated always as identity, subscription text, key text, event_id text)`)
     await emitMany(300, { keys: 7 })
-    for (const victim of ['event-1', 'event-50', 'event-120', undefined, undefined]) {
-      const child = spawnScript(COUNT_EVENTS, [url, 'counter', ...(victim ? [victim] : [])])
-      await child.waitForLine(victim ? `wrote ${victim}` : /wrote event-\d+7$/)
+    // The last two are killed anywhere in between, and hang before they have left nothing to the next.
+    for (const [last, seen = last] of [
+      ['event-1'],
+      ['event-50'],
+      ['event-120'],
+      ['event-200', 'event-127'],
+      ['event-280', 'event-207'],
+    ]) {
+      const child = spawnScript(COUNT_EVENTS, [url, 'counter', last!])
+      await child.waitForLine(`wrote ${seen}`)
       child.kill('SIGKILL')
       await child.exited
     }
@@ -208,11 +215,11 @@ describe('a process that is killed', () => {
     )
     expect(rows).toEqual([{ counted: 300, effects: 300, events: 300 }])
     expect(await ac.deadLetters.count()).toBe(0)
-    const order = await sql.query('select event_id from counted where key = $1', ['lamp/3'])
+    const order = await sql.query('select event_id from counted where key = $1 order by n', ['lamp/3'])
     expect(order.rows.map(({ event_id }) => Number(event_id.slice(6)))).toEqual(
       Array.from({ length: 300 }, (_, i) => i + 1).filter((n) => n % 7 === 3),
     )
-  })
+  }, 120_000)
 })
 
 interface WithEffects {

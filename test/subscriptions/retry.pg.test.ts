@@ -76,16 +76,16 @@ describe('an event whose handler always fails', () => {
 describe('between tries', () => {
   it('a key that backs off holds back its own events and no others', async () => {
     const { ac, emit } = await openSubscriptions()
-    const seen = recorder(({ id, attempt }) => {
-      if (id === 'slow' && attempt === 1) throw new RetryAfter('1500ms')
+    const seen = recorder(({ id }) => {
+      if (id === 'slow' && !seen.ids.includes('c')) throw new RetryAfter('10ms')
     })
-    ac.subscribe({ id: 'sub', handle: seen.handle })
+    ac.subscribe({ id: 'sub', retry: { maxAttempts: 10_000 }, handle: seen.handle })
     await ac.start()
     await emit('slow', { key: 'k1' })
     await emit('behind', { key: 'k1' })
     for (const id of ['a', 'b', 'c']) await emit(id, { key: id })
     await seen.sees('behind')
-    expect(seen.ids).toEqual(['slow', 'a', 'b', 'c', 'slow', 'behind'])
+    expect(seen.ids.filter((id) => id !== 'slow')).toEqual(['a', 'b', 'c', 'behind'])
   })
 
   it('a process that is stopped does not wait for the next try, and the next owner makes it', async () => {

@@ -56,7 +56,8 @@ describe('seek', () => {
     const handle = ac.subscribe({ id: 'sub', handle: seen.handle })
     await ac.start()
     await emit('before')
-    const { rows } = await sql.query('select clock_timestamp() as now')
+    // A Date holds milliseconds, and what was recorded in the same one must lie before it.
+    const { rows } = await sql.query(`select clock_timestamp() + interval '1 ms' as now`)
     await sql.query('select pg_sleep(0.01)')
     await emit('after')
     await seen.sees('after')

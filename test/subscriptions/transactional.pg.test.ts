@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import type { EmittingTransaction } from '../../src/index.ts'
 import { eventually } from '../support/eventually.ts'
+import { heldTimers } from './support/held-timers.ts'
 import { gate, numbered, openSubscriptions, QUICK } from './support/open-subscriptions.ts'
 
 describe.each([{ major: 18 }, { major: 14 }] as const)('on Postgres $major', ({ major }) => {
@@ -74,30 +75,29 @@ describe.each([{ major: 18 }, { major: 14 }] as const)('on Postgres $major', ({ 
 
 describe('a transaction that is over for its handler', () => {
   it('when the time is up: later calls are refused, nothing was written, and the next try writes', async () => {
-    const { ac, sql, emit } = await openSubscriptions()
+    const time = heldTimers(77_000)
+    const { ac, sql, emit } = await openSubscriptions({ clock: time.clock })
     await sql.query('create table effects (event_id text, attempt int)')
+    const inside = gate()
     const late = gate()
     let refused: unknown
     ac.subscribe({
       id: 'sub',
       transactional: true,
-      timeout: '150ms',
+      timeout: '77s',
       retry: QUICK,
       handle: async ({ id }, { tx, attempt }) => {
         await tx.query('insert into effects values ($1, ($2::text)::int)', [id, String(attempt)])
         if (attempt > 1) return
+        inside.open()
         await late.passed
         refused = await tx.query('select 1').catch((error: unknown) => error)
       },
     })
     await emit('event')
     await ac.start()
-    await eventually(async () => {
-      const { rowCount } = await sql.query(
-        `select from pg_stat_activity where datname = current_database() and state = 'idle in transaction'`,
-      )
-      return rowCount === 0 ? undefined : true
-    })
+    await inside.passed
+    time.fire()
     // Its connection goes with it: the server has forgotten the transaction before the handler has ended.
     await eventually(async () => {
       const { rowCount } = await sql.query(

@@ -112,7 +112,7 @@ describe('inputs that come together', () => {
   })
 
   it('do not wait for an instance that a transaction holds elsewhere', async () => {
-    const { ac, count, url } = await opened()
+    const { ac, count, url, waiting } = await opened()
     const other = await connect(url)
     await other.query('begin')
     await other.query(`select aftercommit.workflow_load('counter', 'i3', true, 0, 0, 1)`)
@@ -122,10 +122,7 @@ describe('inputs that come together', () => {
     await Promise.all(all.filter((_, n) => n !== 3))
     // Nor do those that come after.
     await Promise.all(ids(10).flatMap((id, n) => (n === 3 ? [] : [count(id)])))
-    await eventually(async () => {
-      const { rowCount } = await other.query(`select from pg_locks where locktype = 'advisory' and not granted`)
-      return rowCount === 1
-    })
+    await eventually(async () => (await waiting()) === 1)
     isHeld = false
     await other.query('commit')
     await held

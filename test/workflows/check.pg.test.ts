@@ -84,7 +84,9 @@ describe('an instance that goes on while it is checked', () => {
     const checked = checkWith(opened, glass)
     await eventually(async () => {
       const { rows } = await sql.query(
-        `select from pg_locks where relation = 'aftercommit.input_observations'::regclass and not granted`,
+        // Databases of one template have the same numbers for their tables.
+        `select from pg_locks where relation = 'aftercommit.input_observations'::regclass and not granted
+            and database = (select oid from pg_database where datname = current_database())`,
       )
       return rows.length === 1
     })
@@ -103,7 +105,8 @@ describe('a log with retention', () => {
     await sql.query(`update aftercommit.events set recorded_at = recorded_at - interval '2 hours'`)
     const { rows } = await sql.query('select max(position)::int as last from aftercommit.events')
     await publishFrontier(sql, rows[0].last)
-    expect((await ac.upkeep()).dropped).not.toEqual([])
+    // A partition that autovacuum looks at just then is left for later.
+    await eventually(async () => (await ac.upkeep()).dropped.length > 0)
   }
 
   async function openSmall() {

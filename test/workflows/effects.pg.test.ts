@@ -286,7 +286,7 @@ describe('a timer', () => {
   })
 
   it('that was claimed and then cancelled changes nothing', async () => {
-    const { open, sql, rows } = await openWorkflows()
+    const { open, sql, rows, waiting } = await openWorkflows()
     const ac = open()
     ac.workflows.register(alarm)
     await ac.workflows.execute(alarm, { id: 'a', type: 'set', ms: 1 })
@@ -296,13 +296,7 @@ describe('a timer', () => {
     const other = open()
     other.workflows.register(alarm)
     await other.start()
-    await eventually(async () => {
-      const waiting = await sql.query(
-        `select from pg_locks where locktype = 'advisory' and not granted
-            and database = (select oid from pg_database where datname = current_database())`,
-      )
-      return waiting.rowCount === 1
-    })
+    await eventually(async () => (await waiting()) === 1)
     await ac.workflows.execute(alarm, { id: 'a', type: 'stop' }, { tx: sql })
     await sql.query('commit')
     await eventually(() => other.lines.some((line) => line.includes('tried again')))

@@ -46,7 +46,7 @@ it('an answer that waits outlives the new life that another answer begins', asyn
 })
 
 it('the time of a decision is read after its instance was free', async () => {
-  const { open, sql } = await openWorkflows()
+  const { open, sql, waiting } = await openWorkflows()
   const ac = open()
   const times: number[] = []
   const timed = defineWorkflow({
@@ -64,18 +64,13 @@ it('the time of a decision is read after its instance was free', async () => {
   // Somebody has the instance; two inputs come meanwhile, one in a transaction of the caller's.
   await sql.query('begin')
   await sql.query(`select aftercommit.workflow_load('timed', 'a', true, 0, 0, 0)`)
-  const waiting = [
+  const executed = [
     ac.workflows.execute(timed, { id: 'a' }),
     ac.transaction((tx) => ac.workflows.execute(timed, { id: 'a' }, { tx })),
   ]
-  await eventually(async () => {
-    const { rows } = await sql.query(
-      `select count(*)::int as n from pg_locks where locktype = 'advisory' and not granted`,
-    )
-    return rows[0].n === 2
-  })
+  await eventually(async () => (await waiting()) === 2)
   const { rows } = await sql.query('select floor(extract(epoch from clock_timestamp()) * 1000)::float8 as ms')
   await sql.query('commit')
-  await Promise.all(waiting)
+  await Promise.all(executed)
   expect(times.slice(1).map((ms) => ms >= rows[0].ms)).toEqual([true, true])
 })

@@ -302,9 +302,6 @@ describe('a process whose clock is wrong', () => {
 })
 
 describe('removed', () => {
-  const waiting = async (sql: pg.Client) =>
-    Number((await sql.query(`select count(*) from pg_locks where locktype = 'advisory' and not granted`)).rows[0].count)
-
   /** Holds up whoever writes such a row until it is opened. */
   async function gate(sql: pg.Client, table: string, when: string) {
     await sql.query(`create function public.wait() returns trigger language plpgsql as
@@ -316,16 +313,16 @@ describe('removed', () => {
   }
 
   it('before what is claimed has begun, it does not fire', async () => {
-    const { open, sql, rows } = await openWorkflows()
+    const { open, sql, rows, waiting } = await openWorkflows()
     const ac = await begin(open)
     const other = open()
     await sql.query('begin')
     await sql.query(`select pg_advisory_xact_lock(hashtextextended('"aftercommit" schedule daily', 0))`)
     const removed = other.schedules.remove('daily')
-    await eventually(async () => (await waiting(sql)) === 1)
+    await eventually(async () => (await waiting()) === 1)
     const id = (await ac.deliveries.list())[0]!.id
     await ac.deliveries.retry(id)
-    await eventually(async () => (await waiting(sql)) === 2)
+    await eventually(async () => (await waiting()) === 2)
     await sql.query('commit')
     expect(await removed).toBe(true)
     await eventually(() => ac.lines.some((line) => line.includes('claim lost')))
@@ -334,13 +331,13 @@ describe('removed', () => {
   })
 
   it('while it fires, it fires once and never again', async () => {
-    const { open, sql, rows } = await openWorkflows()
+    const { open, sql, rows, waiting } = await openWorkflows()
     const ac = await begin(open, { cron: '* * * * * *' })
     const openGate = await gate(sql, 'events', 'true')
-    await eventually(async () => (await waiting(sql)) === 1)
+    await eventually(async () => (await waiting()) === 1)
     const before = (await struck(ac)).length
     const removed = open().schedules.remove('daily')
-    await eventually(async () => (await waiting(sql)) === 2)
+    await eventually(async () => (await waiting()) === 2)
     await openGate()
     expect(await removed).toBe(true)
     expect((await struck(ac)).length).toBe(before + 1)
@@ -351,14 +348,14 @@ describe('removed', () => {
     ['a failure of it is written down', new Error('closed'), 'deliveries_0', 'new.attempts > 0'],
     ['it becomes a dead letter', new GiveUp('closed'), 'letters', 'true'],
   ])('while %s, nothing is left', async (_, error, table, condition) => {
-    const { open, sql, rows } = await openWorkflows()
+    const { open, sql, rows, waiting } = await openWorkflows()
     const fails = () => {
       throw error
     }
     const ac = await begin(open, { emit: fails })
     const openGate = await gate(sql, table, condition)
     await makeDue(ac, sql, YESTERDAY)
-    await eventually(async () => (await waiting(sql)) === 1)
+    await eventually(async () => (await waiting()) === 1)
     const removed = open().schedules.remove('daily')
     await eventually(async () => (await blocked(sql)) === 2)
     await openGate()

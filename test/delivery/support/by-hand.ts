@@ -32,6 +32,16 @@ export async function enlistByHand(sql: pg.Client): Promise<void> {
   )
 }
 
+/** Bytes of all segments, once those that can be were emptied: one that a worker looks at just then is left for later. */
+export async function emptiedTo(sql: pg.Client): Promise<number> {
+  await sql.query('select aftercommit.rotate_deliveries(1000)')
+  const { rows } = await sql.query(
+    `select sum(pg_relation_size(inhrelid::regclass))::bigint as bytes
+       from pg_inherits where inhparent = 'aftercommit.deliveries'::regclass`,
+  )
+  return Number(rows[0].bytes)
+}
+
 /** Pages that one claim looks at. */
 export async function pagesOfClaim(sql: pg.Client, { names = NAMES, suspects = true }: ByHand = {}): Promise<number> {
   await claimByHand(sql, 1, { names, suspects })

@@ -23,6 +23,7 @@ describe.each(LOGS)('a prepared transaction on Postgres $major, wake $wake', (wh
     const newcomer = instance({ database: game.url })
     const second = follow(newcomer.log)
     await standsAtHole({ ac: newcomer })
+    await second.sees(game.ledger.written[0]!.id)
     expect((await game.ac.log.status()).holders).toMatchObject([{ pid: null, preparedGid: prepared.gid }])
     for (const reader of [game.reader, second]) expect(readBy(reader)).toHaveLength(1)
 

@@ -3,26 +3,32 @@ import { setTimeout as breathe } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Aftercommit } from '../../../src/instance.ts'
 import type { OwnServer } from '../../log/support/own-server.ts'
+import { eventually } from '../../support/eventually.ts'
 import type { TestProcess } from '../../support/processes.ts'
 
 /** As an orchestrator does it: a process that has ended is started again at once. */
 export function keepRunning(start: () => Promise<TestProcess>) {
   const past: TestProcess[] = []
   let over = false
+  let live: TestProcess | undefined
   const ended = (async () => {
     while (!over) {
       // One that was killed, or found no database, before it had said that it started.
       const worker = await start().catch(() => undefined)
       if (worker === undefined) continue
       past.push(worker)
+      live = worker
       // Asked to end while it was starting.
       if (over) worker.kill('SIGTERM')
       await worker.exited
+      live = undefined
     }
   })()
   return {
     past,
     current: () => past.at(-1),
+    /** The one that runs, awaited after a kill: what is left to do may be done by others before the next has started. */
+    running: () => eventually(() => live),
     /** Ends the process in good order and starts no other. */
     async stop(): Promise<{ code: number | null; signal: NodeJS.Signals | null } | undefined> {
       over = true

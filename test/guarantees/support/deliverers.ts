@@ -80,7 +80,8 @@ export function createGame({
   const calls = (what?: Call['what']): Call[] =>
     readFileSync(ledger, 'utf8')
       .split('\n')
-      .filter((line) => line !== '')
+      // What follows the last end of a line is nothing, or the beginning of one that is being written.
+      .slice(0, -1)
       .map((line) => JSON.parse(line) as Call)
       .filter((call) => what === undefined || call.what === what)
   return {
@@ -111,11 +112,11 @@ export function timesBegun(calls: readonly Call[]): Map<number, number> {
   return times
 }
 
-/** The most calls that were under way at the same moment, whoever made them. */
+/** The most calls that were under way at the same moment, whoever made them, by the order in which they wrote. */
 export function mostAtOnce(calls: readonly Call[]): number {
   let running = 0
   let most = 0
-  for (const { what } of [...calls].sort((a, b) => a.at - b.at)) {
+  for (const { what } of calls) {
     running += what === 'begin' ? 1 : -1
     most = Math.max(most, running)
   }

@@ -1,6 +1,6 @@
 // A process that runs one subscription and writes every call into a file that is not the product's: `begin` before
 // its work, `end` after it. Usage: node worker.mjs <json>; see WorkerOptions in workers.ts.
-import { appendFileSync, readdirSync, readFileSync } from 'node:fs'
+import { appendFileSync, existsSync, readdirSync, readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createAftercommit } from 'aftercommit'
@@ -22,7 +22,7 @@ for (const { behaviour = {}, batch = false, ...options } of subscriptions) {
 }
 
 async function handleOne(subscription, behaviour, event, context) {
-  const { workMs = 0, cpuMs, dies, fails = [], failFirst = 0, effects } = behaviour
+  const { workMs = 0, cpuMs, holds, dies, fails = [], failFirst = 0, effects } = behaviour
   const { attempt, idempotencyKey } = context
   const write = (what) => {
     const { id, key, position } = event
@@ -33,6 +33,7 @@ async function handleOne(subscription, behaviour, event, context) {
   if (dies?.on === event.id && dies.when === 'begin') die(subscription, dies)
   if (cpuMs) for (const end = performance.now() + cpuMs; performance.now() < end; );
   if (workMs > 0) await pause(Math.random() * workMs)
+  if (holds?.on === event.id) while (!existsSync(holds.until)) await pause(10)
   if (fails === 'all' || fails.includes(event.id)) throw new Error('this handler is broken')
   if (attempt === 1 && Math.random() < failFirst) throw new Error('now and then')
   if (effects) await context.tx.query(`insert into ${effects} values ($1)`, [event.id])

@@ -17,6 +17,8 @@ export interface Behaviour {
   readonly workMs?: number
   /** Without letting anything else run. */
   readonly cpuMs?: number
+  /** This one waits until the file is there: whatever is to happen in the middle finds the worker there, however late. */
+  readonly holds?: { on: string; until: string }
   readonly dies?: { on: string; how: 'exit' | 'kill' | 'heap'; when: 'begin' | 'end'; times?: number }
   readonly fails?: 'all' | readonly string[]
   /** The share of events whose first try fails. */
@@ -42,8 +44,27 @@ export interface WorkerOptions {
 export async function startWorker(ledger: FileLedger, options: WorkerOptions): Promise<TestProcess> {
   const { env = {}, ...rest } = options
   const worker = spawnScript(WORKER, [JSON.stringify({ ...rest, ledger: ledger.path })], env)
-  await Promise.race([worker.waitForLine('started').catch(() => {}), worker.exited])
+  // The whole line: parts of the library log that they started as well.
+  await Promise.race([worker.waitForLine(/^started$/).catch(() => {}), worker.exited])
   return worker
+}
+
+/**
+ * Resolves when the server has noticed the end of a process: what that one had sent last is done or never will be.
+ */
+export async function isBuried(sql: pg.Client, { pid }: TestProcess): Promise<void> {
+  await eventually(async () => {
+    const { rowCount } = await sql.query(
+      `select from pg_stat_activity where datname = current_database() and application_name like 'aftercommit:%:' || $1`,
+      [String(pid)],
+    )
+    return rowCount === 0
+  })
+}
+
+/** From now on nobody takes over because a lease ran out, however slow the machine is. */
+export async function prolongLeases(sql: pg.Client): Promise<void> {
+  await sql.query(`update aftercommit.subscription_partitions set lease_until = clock_timestamp() + interval '1 hour'`)
 }
 
 export interface Entry {
@@ -59,6 +80,8 @@ export interface Entry {
 
 export interface FileLedger {
   readonly path: string
+  /** A file that behaviours wait for, there once it is made. */
+  flag(name: string): { readonly path: string; raise(): void }
   entries(subscription?: string): Entry[]
   /** In the order in which they were written, each with its repetitions. */
   ended(subscription?: string): Entry[]
@@ -91,6 +114,10 @@ export function fileLedger(): FileLedger {
   const ended = (subscription?: string) => entries(subscription).filter(({ what }) => what === 'end')
   return {
     path,
+    flag(name) {
+      const file = join(folder, name)
+      return { path: file, raise: () => appendFileSync(file, '') }
+    },
     entries,
     ended,
     async reaches(events, { subscription, deadline = 60_000 } = {}) {
@@ -143,6 +170,12 @@ export async function watchCheckpoints(sql: pg.Client) {
     create or replace trigger note_checkpoint after update on aftercommit.subscription_partitions
       for each row execute function public.note_checkpoint()`)
   return {
+    /** What an owner had finished and not written down when the next one took over. */
+    async unwrittenBy({ pid }: TestProcess, ledger: FileLedger): Promise<number> {
+      const { rows } = await sql.query('select min(position) as position from public.checkpoint_writes where term > 1')
+      const taken = BigInt(rows[0].position)
+      return ledger.ended().filter((entry) => entry.pid === pid && entry.position > taken).length
+    },
     /** No lower term after a higher one, and nothing moves back. */
     async expectMonotonic(connection: pg.Client = sql): Promise<void> {
       const { rows } = await connection.query(

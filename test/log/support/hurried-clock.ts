@@ -17,3 +17,18 @@ export function hurriedClock(times: number): Clock {
 export function impatientClock(times: number): Clock {
   return { ...systemClock, monotonic: () => systemClock.monotonic() * times }
 }
+
+/** One whose intervals can be made to stand still while waits go on. */
+export function pausableClock(): Clock & { pause(): void; goOn(): void } {
+  let stoodAt: number | undefined
+  return {
+    ...systemClock,
+    monotonic: () => stoodAt ?? systemClock.monotonic(),
+    pause() {
+      stoodAt = systemClock.monotonic()
+    },
+    goOn() {
+      stoodAt = undefined
+    },
+  }
+}

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util'
 import { expect, it } from 'vitest'
 import { toErrorRecord } from '../../../src/dead-letters/error-record.ts'
-import { summarizeError } from '../../../src/runtime/index.ts'
+import { createTestClock, summarizeError } from '../../../src/runtime/index.ts'
 import { closedPort, httpReceiver, type Reply } from '../../support/receivers.ts'
 import { smtpReceiver } from '../../support/receivers-smtp.ts'
 import { failureOf, prepare, requestFor } from './support.ts'
@@ -29,15 +29,21 @@ const webhook = (base: string) => ({
 const echo: Reply = (response, call) =>
   response.writeHead(500).end(`${JSON.stringify(call.headers)} ${call.path} ${call.body}`)
 
+const silence: Reply = () => {}
+
 it.each<[string, Reply]>([
   ['refuses', (response) => response.writeHead(400).end('no')],
   ['breaks', (response) => response.writeHead(503).end('no')],
   ['redirects', (response) => response.writeHead(302, { location: 'https://canary.example/' }).end()],
   ['hangs up', (response) => response.destroy()],
-  ['does not answer', () => {}],
+  ['does not answer', silence],
 ])('a webhook whose receiver %s leaves no secret behind', async (_, reply) => {
-  const receiver = await httpReceiver(reply)
-  const action = prepare('webhook', { ...webhook(receiver.url), timeout: '200ms' })
+  const clock = createTestClock()
+  const receiver = await httpReceiver((...call) => {
+    reply(...call)
+    if (reply === silence) void clock.advance(200)
+  })
+  const action = prepare('webhook', { ...webhook(receiver.url), timeout: '200ms' }, { clock })
   const error = await failureOf(() => action.run(requestFor({ payload: { value: 'canary-payload' } })))
   expect(receiver.calls[0]?.body).toContain('canary-payload')
   expect(tracesOf(error)).not.toMatch(canaries)

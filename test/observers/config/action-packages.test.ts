@@ -121,12 +121,14 @@ describe('a package of action types', () => {
     expect(JSON.stringify(result)).not.toContain('canary')
   })
 
-  it('that never ends loading is a mistake at its place, and not the end of the process', async () => {
+  it('that never ends loading is a mistake at its place, and not the end of the process', {
+    timeout: 30_000,
+  }, async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     onTestFinished(() => void vi.useRealTimers())
     const code = 'await new Promise(() => {})\nexport default 1'
     const loading = load({ 'aftercommit.toml': file(['./own.mjs'], action('type = "log"')), 'own.mjs': code })
-    await vi.waitUntil(() => vi.getTimerCount() > 0)
+    await vi.waitUntil(() => vi.getTimerCount() > 0, { timeout: 20_000 })
     vi.advanceTimersByTime(10_000)
     expect(await loading).toEqual({ mistakes: [['actions.packages[0]', expect.stringContaining('not ready within')]] })
   })

@@ -95,7 +95,9 @@ describe('a name', () => {
     await expect(calling).rejects.toMatchObject({ name: 'CallFailed', code: expect.stringMatching(/^E[A-Z_]+$/) })
   })
 
-  it('that nobody answers for is given up at the deadline, and nothing is sent later', async () => {
+  it('that nobody answers for is given up at the deadline, and nothing is sent later', {
+    timeout: 30_000,
+  }, async () => {
     const receiver = await httpReceiver()
     let questions = 0
     const { server } = await dnsReceiver(() => (++questions > 2 ? ['127.0.0.1'] : 'silent'))

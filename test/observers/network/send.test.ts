@@ -11,7 +11,7 @@ import {
   parseRules,
   toTarget,
 } from '../../../src/observers/network/index.ts'
-import { systemClock } from '../../../src/runtime/index.ts'
+import { createTestClock, systemClock } from '../../../src/runtime/index.ts'
 import { eventually } from '../../support/eventually.ts'
 import { closedPort, httpReceiver, tcpReceiver } from '../../support/receivers.ts'
 
@@ -131,12 +131,18 @@ describe('an endpoint that misbehaves', () => {
   })
 
   it('and drips its body has answered; the rest is cut off at the deadline', async () => {
+    const clock = createTestClock()
     const receiver = await httpReceiver((response) => {
       response.writeHead(503, { 'retry-after': '7' }).flushHeaders()
-      const drip = setInterval(() => response.write('x'), 10)
+      let drops = 0
+      const drip = setInterval(() => {
+        response.write('x')
+        // By now the event loop has turned often enough for the status to have arrived.
+        if (++drops === 10) void clock.advance(300)
+      }, 10)
       response.on('close', () => clearInterval(drip))
     })
-    const answer = await open().send(post(receiver.url, { timeoutMs: 300 }))
+    const answer = await open({ clock }).send(post(receiver.url, { timeoutMs: 300 }))
     expect(answer).toMatchObject({ status: 503, retryAfter: '7' })
     await eventually(() => receiver.open === 0)
   })

@@ -7,12 +7,12 @@ import { onTestFinished } from 'vitest'
 
 export const POSTGRES = '[providers.search]\nkind = "postgres"\n'
 
-/** Every event about a product writes it, or deletes it. */
+/** Every event about a product writes it, or deletes it; that is tried for as long as a test may take. */
 export const PRODUCTS = `
 [observers.products]
 on = "product.*"
 entity = "product"
-retry = { max_attempts = 20, initial_delay = "300ms", max_delay = "500ms" }
+retry = { max_attempts = 1000, initial_delay = "300ms", max_delay = "500ms" }
 actions = [{ type = "search", index = "products" }]
 `
 

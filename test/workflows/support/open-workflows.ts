@@ -11,6 +11,8 @@ export interface OpenWorkflows {
   /** Another process; started by the test, where it wants one. */
   open(options?: AftercommitOptions): Aftercommit & { readonly lines: readonly string[] }
   rows(table: string, where?: string): Promise<number>
+  /** How many wait for an advisory lock here. Whoever does so in another database of the server is another test's. */
+  waiting(): Promise<number>
 }
 
 export async function openWorkflows({ major = 18 }: { major?: 18 | 14 } = {}): Promise<OpenWorkflows> {
@@ -27,5 +29,12 @@ export async function openWorkflows({ major = 18 }: { major?: 18 | 14 } = {}): P
     },
     rows: async (table, where = 'true') =>
       (await sql.query(`select from aftercommit.${table} where ${where}`)).rowCount ?? 0,
+    waiting: async () =>
+      (
+        await sql.query(
+          `select from pg_locks where locktype = 'advisory' and not granted
+              and database = (select oid from pg_database where datname = current_database())`,
+        )
+      ).rowCount ?? 0,
   }
 }
