@@ -348,7 +348,8 @@ begin
        set status = 'discarded', who = 'workflow ' || p_type, reason = 'the workflow is over', changed_at = p_now
      where l.kind = any (case when p ? 'effects_over' then '{timer,effect}' else '{timer}' end::text[])
        and l.owner = p_type and l.key = p_id and l.status in ('dead', 'redriving')
-       and (l.status = 'dead' or l.placed is null or l.id = any (v_letters));
+       and (l.status = 'dead' or l.placed is null or l.id = any (v_letters))
+       and (p ? 'completed' or not coalesce(l.delivery -> 'payload' ? 'held', false));
   elsif p ? 'gone' then
     for n in 0 .. jsonb_array_length(p -> 'gone') - 1 loop
       -- With the key as well: the plan may have been made when no index was better than another.
@@ -378,12 +379,17 @@ begin
     end if;
     v_at := to_timestamp((p ->> 'at')::double precision / 1000);
     -- One by one: a statement over all of them takes longer for the few there are. And straight into the segments: finding
-    -- the way through the parent takes as long as the insert, and its bell has been rung by the events.
+    -- the way through the parent takes as long as the insert, and its bell has been rung by the events, if there are any.
     for n in 0 .. jsonb_array_length(p -> 'work') - 1 loop
       v_item := p -> 'work' -> n;
       v_id := nextval(:delivery_ids_literal::regclass);
       if v_item ->> 2 is not null then
         v_in_order := coalesce(v_item -> 1 ->> 'held' = 'in order', false);
+        -- It comes again and has a dead letter already, which is to be redriven or discarded.
+        continue when v_in_order and exists (
+          select from :schema.letters l
+           where l.kind = 'timer' and l.owner = p_type and l.key = p_id and l.status in ('dead', 'redriving')
+             and l.delivery ->> 'unique_key' = v_item ->> 2);
         insert into :schema.deliveries_0 (segment, id, lane, owner, key, ordered, unique_key, payload, created_at, run_at)
         values (0, v_id, (v_item ->> 0)::integer, p_type, p_id, v_in_order, v_item ->> 2, v_item -> 1, v_at,
                 (v_item ->> 3)::timestamptz)

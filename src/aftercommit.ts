@@ -7,7 +7,7 @@ import { hostname } from 'node:os'
 import { createCachePart } from './cache/index.ts'
 import { resolveDatabase } from './database-address.ts'
 import { createDeadLetters, pruneLetters } from './dead-letters/index.ts'
-import { createDeliveries, createDelivering, diagnoseDeliveries } from './delivery/index.ts'
+import { createDeliveries, createDelivering, diagnoseDeliveries, WORKERS_NUDGE } from './delivery/index.ts'
 import { createEmitting } from './emitting.ts'
 import type { EventDefinitions } from './events/index.ts'
 import { createHooks, type Hooks } from './hooks/index.ts'
@@ -77,9 +77,8 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     ...ground,
     neededFrom,
     onWord(word) {
-      if (word !== NUDGE) return
-      subscriptions.nudged()
-      delivering.nudged()
+      if (word === NUDGE) subscriptions.nudged()
+      if (word === NUDGE || word === WORKERS_NUDGE) delivering.nudged()
     },
     onRing: () => delivering.wake(),
     onLock: () => delivering.nudged(),

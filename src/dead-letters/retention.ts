@@ -11,7 +11,7 @@ export async function pruneLetters(db: Queryable, keepSeconds: number): Promise<
       `delete from ${db.schema}.letters
         where id = any (array(
           select id from ${db.schema}.letters
-           where status in ('resolved', 'discarded') and not parks
+           where status in ('resolved', 'discarded') and (not parks or delivery is not null)
              and changed_at < clock_timestamp() - make_interval(secs => ($1::text)::float8)
            order by changed_at
            limit ${AT_ONCE}

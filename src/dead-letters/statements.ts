@@ -75,7 +75,13 @@ export async function selectLetters(db: Queryable, filter: LetterFilter, limit: 
   const { rows } = await db.query<LetterRow>(
     `select l.id::text as letter, l.kind, l.owner, l.key, l.event::text as event, l.error::text as error, l.attempts, l.status,
             l.who, l.reason, ${ms('l.first_attempt_at')} as first, ${ms('l.last_attempt_at')} as last,
-            (select count(*)::text from ${db.schema}.parked p where p.owner = l.owner and p.key = l.key and l.parks) as waiting
+            (select count(*)::text from ${db.schema}.parked p where p.owner = l.owner and p.key = l.key and l.parks) as waiting,
+            (select count(*)::text
+               from ${db.schema}.delivery_lanes own
+               join ${db.schema}.delivery_lanes s on s.kind = own.kind and s.name = own.name
+               join ${db.schema}.deliveries d on d.lane = s.lane
+              where l.parks and l.status in ('dead', 'redriving') and own.lane = (l.delivery ->> 'lane')::integer
+                and d.ordered and d.key = l.delivery ->> 'key' and d.letter is distinct from l.id) as behind
        from ${db.schema}.letters l
       ${where}
       order by l.id desc
@@ -126,6 +132,7 @@ interface LetterRow {
   first: number
   last: number
   waiting: string
+  behind: string
 }
 
 function toLetter(row: LetterRow): DeadLetter {
@@ -140,7 +147,7 @@ function toLetter(row: LetterRow): DeadLetter {
     firstAttemptAt: new Date(Number(row.first)),
     lastAttemptAt: new Date(Number(row.last)),
     status: row.status,
-    waiting: Number(row.waiting),
+    waiting: Number(row.waiting) + Number(row.behind),
     who: row.who,
     reason: row.reason,
   }

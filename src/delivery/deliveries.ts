@@ -38,7 +38,7 @@ export interface Delivering {
   unregister(kind: string, name: string): void
   /** Does what events ask for right away, and makes rows of what cannot end now. */
   reactions(): Reactions
-  /** For rows that somebody writes as claimed by this process, to begin them without a claim; see Worker.reserve. */
+  /** For rows that somebody writes as claimed by this process, to begin them without a claim; see reservations.ts. */
   readonly claiming: Claiming
   /** New work may be there: the bell rang, the log moved, or somebody here added it. */
   wake(): void

@@ -33,10 +33,11 @@ export async function saveLimits(db: Queryable, limits: readonly DestinationLimi
 
 /**
  * A failure of the destination. Enough of them in a row open its circuit, and a failed probe opens it again for longer:
- * ten seconds, doubling to five minutes, with jitter. Calls that had begun before it opened say nothing new.
+ * ten seconds, doubling to five minutes, with jitter. Calls that had begun before it opened say nothing new. Answers
+ * whether it is open.
  */
-export async function noteFailure(db: Queryable, destination: string): Promise<{ isOpen: boolean; opened: boolean }> {
-  const { rows } = await db.query<{ isOpen: boolean; opened: boolean }>(
+export async function noteFailure(db: Queryable, destination: string): Promise<boolean> {
+  const { rows } = await db.query<{ isOpen: boolean }>(
     `insert into ${db.schema}.destinations as d (destination, failures)
      values ($1::text, 1)
      on conflict (destination) do update
@@ -49,10 +50,10 @@ export async function noteFailure(db: Queryable, destination: string): Promise<{
                least(300, 10 * 2 ^ case when d.opened_at is null then 0 else least(d.reopened + 1, 5) end) * (0.75 + random() / 2)) end,
            probing = false,
            changed_at = clock_timestamp()
-     returning opened_at is not null as "isOpen", failures = ${CIRCUIT_THRESHOLD} as opened`,
+     returning opened_at is not null as "isOpen"`,
     [destination],
   )
-  return rows[0]!
+  return rows[0]!.isOpen
 }
 
 /**

@@ -18,3 +18,4 @@ export { createDeliveries, type Deliveries, type DeliveryChoice } from './operat
 export type { DeliveryAction, PauseTarget } from './operate-pause.ts'
 export type { Reaction, ReactionEnd, Reactions } from './reactions.ts'
 export type { TakenAlong } from './settler.ts'
+export { WORKERS_NUDGE } from './worker-statements.ts'

@@ -250,6 +250,8 @@ export class Lease implements Service {
     const gone = lockless.filter((worker) => now - this.#lockless.get(worker)! >= GONE_AFTER_MS)
     if (gone.length === 0) return false
     await expireWorkers(database.control, gone)
+    // Others may have what it takes to do what they left, and each does one at a time of that.
+    await nudgeWorkers(database.control, database.schemaName.channel)
     logger.warn({ workers: gone.length }, 'workers are gone; what they had claimed is taken up')
     return true
   }

@@ -9,6 +9,9 @@ import { isDestinationFault, tellingOf } from './failure.ts'
 import { ITSELF, pauseIfWorking } from './pause-statements.ts'
 import { nudgeWorkers, type WorkerNews } from './worker-statements.ts'
 
+/** So often at most the others are told. */
+const TELL_EVERY_MS = 1_000
+
 export interface Attempted {
   readonly kind: string
   readonly name: string
@@ -48,6 +51,8 @@ export function createTrouble({
   let resting = new Set<string>()
   /** What was found out here, and when: news that were asked for before do not know of it. */
   const foundOut = new Map<string, number>()
+  let isTelling = false
+  let toldAt = Number.NEGATIVE_INFINITY
 
   function forgive(destination: string): void {
     if (destination === '' || !troubled.delete(destination)) return
@@ -58,9 +63,15 @@ export function createTrouble({
     )
   }
 
-  /** Where this is lost, they learn it with their next renewal. */
+  /** Many things at once are told together. Where it is lost, they learn it with their next renewal. */
   function tellOthers(): void {
-    nudgeWorkers(database.control, database.schemaName.channel).catch(() => {})
+    if (isTelling) return
+    isTelling = true
+    clock.setTimer(Math.max(0, toldAt + TELL_EVERY_MS - clock.monotonic()), () => {
+      isTelling = false
+      toldAt = clock.monotonic()
+      nudgeWorkers(database.control, database.schemaName.channel).catch(() => {})
+    })
   }
 
   async function tell({ kind, name, destination }: Attempted, error: unknown): Promise<void> {
@@ -72,22 +83,26 @@ export function createTrouble({
         await recordAudit(tx, { ...by, what: 'delivery.pause', target: `${kind} ${name}` })
         return true
       })
-      if (isFirst) logger.error({ kind, name, destination }, 'paused: its destination said that it is gone for good')
+      if (isFirst) {
+        logger.error({ kind, name, destination }, 'paused: its destination said that it is gone for good')
+        tellOthers()
+      }
       onPause()
     }
     if (destination === '') return
     if (!isDestinationFault(error)) return forgive(destination)
     troubled.add(destination)
     if (retryAfterMs !== undefined) await letRest(database.control, destination, retryAfterMs)
-    const { isOpen, opened } = await noteFailure(database.control, destination)
-    if (opened || (retryAfterMs !== undefined && !resting.has(destination))) tellOthers()
-    if (isOpen || retryAfterMs !== undefined) {
-      resting.add(destination)
-      foundOut.set(destination, clock.monotonic())
-      onTrouble(destination)
+    const isOpen = await noteFailure(database.control, destination)
+    if (!isOpen && retryAfterMs === undefined) return
+    if (!resting.has(destination)) {
+      tellOthers()
+      if (isOpen)
+        logger.warn({ destination }, 'circuit open: the destination fails, so it is only probed until it answers')
     }
-    if (opened)
-      logger.warn({ destination }, 'circuit open: the destination fails, so it is only probed until it answers')
+    resting.add(destination)
+    foundOut.set(destination, clock.monotonic())
+    onTrouble(destination)
   }
 
   return {

@@ -1,6 +1,5 @@
 /** The lease of a worker: one row for everything a process works on. Times are the database's. */
 import type { Database, Queryable } from '../postgres/index.ts'
-import { NUDGE } from '../subscriptions/index.ts'
 
 /** Claims last this long without renewal. */
 export const LEASE_SECONDS = 60
@@ -37,9 +36,12 @@ export async function noteUnknownWorkers(db: Queryable): Promise<void> {
   )
 }
 
+/** What is said to workers alone. */
+export const WORKERS_NUDGE = 'workers'
+
 /** All workers that hear look for news now. */
 export async function nudgeWorkers(db: Queryable, channel: string): Promise<void> {
-  await db.query('select pg_catalog.pg_notify($1::text, $2::text)', [channel, NUDGE])
+  await db.query('select pg_catalog.pg_notify($1::text, $2::text)', [channel, WORKERS_NUDGE])
 }
 
 /** Gives the lease back. What it had not finished is free at once. */

@@ -49,4 +49,4 @@ function isDatabaseFault({ error, transactional }: FailedTry): boolean {
   return transactional && classify(error) === 'connection'
 }
 
-const FAULTS: ReadonlySet<string> = new Set(['DATABASE_UNREACHABLE', 'OUTCOME_UNKNOWN', 'POOL_EXHAUSTED'])
+const FAULTS: ReadonlySet<string> = new Set(['DATABASE_UNREACHABLE', 'OUTCOME_UNKNOWN', 'POOL_EXHAUSTED', 'LEASE_LOST'])

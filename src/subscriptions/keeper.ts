@@ -192,9 +192,10 @@ export class Keeper implements Service {
     const { database, clock, process } = this.#options
     const held = [...this.#running.values()].map(({ runner }) => runner.lease)
     const sentAt = clock.monotonic()
+    // Before it is asked: whoever nudges meanwhile may have changed what the answer does not know of yet.
+    this.#dueRenewal = sentAt + RENEW_MS
     const renewed = new Map((await renewLeases(database.control, process, held)).map((row) => [row.id, row]))
     this.#renewedAt = sentAt
-    this.#dueRenewal = sentAt + RENEW_MS
     if (this.#options.autoRedrive) {
       await redriveByItself(database.control, 'subscription', [...renewed.keys()], this.#options.autoRedrive)
     }
@@ -235,14 +236,14 @@ export class Keeper implements Service {
     ]
     if (this.#running.size === 0) this.#renewedAt = sentAt
     // Whoever paused it meanwhile saw no owner, so that nobody else would end what begins here.
-    const renewed = leases.length === 0 ? [] : await renewLeases(database.control, process, leases)
+    const renewed = leases.length === 0 ? [] : await renewLeases(database.control, process, leases).catch(() => [])
     for (const lease of leases) {
       const row = renewed.find(({ id }) => id === lease.id)
       const asked = wanted.find(({ definition }) => definition.id === lease.id)
       // Replaced or removed while it was asked for: whatever took its place has its turn.
       const isAsked = this.#registered.get(lease.id) === asked
       if (isAsked && row && mayHave(row, asked) && !this.#stopping) this.#begin(asked!, lease)
-      else await releaseLease(database.control, lease, lease.clean)
+      else await releaseLease(database.control, lease, lease.clean).catch(() => {})
     }
     const taken = new Set(leases.map(({ id }) => id))
     for (const { definition } of wanted) {

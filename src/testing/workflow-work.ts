@@ -61,10 +61,17 @@ export class MemoryWork {
       this.#push({ ...words, kind: 'effect', name, ordered, destination, payload }, this.#clock.now().getTime())
     }
     for (const { uniqueKey, dueMs, held, payload } of write.timers) {
-      if (held && this.#rows.some((row) => row.uniqueKey === uniqueKey && row.owner === type)) continue
+      if (held && this.#isThere(type, uniqueKey)) continue
       const ordered = (parseJson(payload) as TimerPayload).held === 'in order'
       this.#push({ ...words, kind: 'timer', name: type, ordered, uniqueKey, payload }, dueMs)
     }
+  }
+
+  /** It waits already, or has a dead letter that is to be redriven or discarded. */
+  #isThere(owner: string, uniqueKey: string): boolean {
+    const isIt = (row: Row | undefined) => row?.owner === owner && row.uniqueKey === uniqueKey
+    const isOpen = ({ id, status }: KeptLetter) => status === 'dead' && isIt(this.#dead.get(id))
+    return this.#rows.some(isIt) || this.#letters.select({ owner }).some(isOpen)
   }
 
   /** Nothing of a paused instance is due; what was armed keeps its time for later. */

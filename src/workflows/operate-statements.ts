@@ -52,7 +52,8 @@ export async function setPaused(db: Queryable, { type, id }: InstanceRef, paused
         and d.owner = $1::text
         and d.key = $2::text
         and d.token is null
-        and (d.run_at = '${HELD}') <> $3::boolean`,
+        -- One in order that was under way when its instance was paused waits for another time.
+        and ((d.run_at = '${HELD}') <> $3::boolean or d.ordered and l.kind = 'timer' and not $3::boolean)`,
     [type, id, paused],
   )
   return true

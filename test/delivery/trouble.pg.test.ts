@@ -1,8 +1,8 @@
 /** What one process finds out about a destination, and the others must know at once. */
 import { expect, test } from 'vitest'
 import { createTrouble } from '../../src/delivery/trouble.ts'
+import { WORKERS_NUDGE } from '../../src/delivery/worker-statements.ts'
 import { createTestClock } from '../../src/runtime/index.ts'
-import { NUDGE } from '../../src/subscriptions/index.ts'
 import { eventually } from '../support/eventually.ts'
 import { mails, openDelivering, work } from './support/open-delivering.ts'
 
@@ -21,7 +21,7 @@ test('other processes are told when a circuit opens and when it closes', async (
   await eventually(() => answer.calls)
   let told = 0
   sql.on('notification', ({ payload }) => {
-    if (payload === NUDGE) told++
+    if (payload === WORKERS_NUDGE) told++
   })
   await sql.query(`listen "${one.database.schemaName.channel}"`)
   answer.isBroken = true

@@ -9,12 +9,12 @@ const trouble = { at: -1 }
 
 const diary = defineWorkflow({
   type: 'diary',
-  id: ({ id }: { id: string; n: number }) => id,
+  id: ({ id }: { id: string; n: number; anew?: boolean }) => id,
   initial: (): readonly number[] => [],
   evolve: (numbers, { n }: { type: 'noted'; n: number }) => [...numbers, n],
-  decide(_, { n }) {
+  decide(_, { id, n, anew = false }) {
     if (n === trouble.at) throw new GiveUp('a mistake')
-    return accept([{ type: 'noted', n }])
+    return accept([{ type: 'noted', n }], { continueAsNew: anew ? { id, n: n + 1 } : undefined })
   },
   on: {
     'day.passed': ({ aggregateId, payload }) => ({ id: aggregateId!, n: (payload as { n: number }).n }),
@@ -66,20 +66,25 @@ it('they follow each other when it is resumed, whoever takes them up, and what c
   expect(await noted()).toEqual(Array.from({ length: 121 }, (_, n) => n))
 })
 
-it('one that nothing can be made of holds back the later ones until somebody has dealt with it', async () => {
-  const { ac, pass, noted, rows } = await openDiary(2)
+/** Days 1 to 4 came during a pause, and nothing can be made of the second. */
+async function openBlocked() {
+  const diaries = await openDiary(2)
+  const { ac, pass } = diaries
   await ac.workflows.pause(A)
   await (await pass(4))()
   trouble.at = 2
   await ac.workflows.resume(A)
-  const [letter] = await eventually(async () => {
-    const found = await ac.deadLetters.list({ status: 'dead' })
-    return found.length > 0 && found
-  })
+  const letter = await eventually(async () => (await ac.deadLetters.list({ status: 'dead' }))[0])
+  return { ...diaries, letter }
+}
+
+it('one that nothing can be made of holds back the later ones until somebody has dealt with it', async () => {
+  const { ac, pass, noted, rows, letter } = await openBlocked()
   await (await pass(2))()
   expect(await noted()).toEqual([0, 1])
+  expect(await ac.deadLetters.list()).toMatchObject([{ id: letter.id, waiting: 4 }])
   trouble.at = -1
-  await ac.deadLetters.redrive(letter!.id)
+  await ac.deadLetters.redrive(letter.id)
   await eventually(async () => (await noted()).length === 7)
   expect(await noted()).toEqual([0, 1, 2, 3, 4, 5, 6])
   // From here on events are applied as they come.
@@ -87,4 +92,25 @@ it('one that nothing can be made of holds back the later ones until somebody has
   await (await pass(1))()
   expect(await noted()).toHaveLength(8)
   expect(await rows('workflow_instances', 'holds')).toBe(0)
+})
+
+it("one that comes again while its dead letter waits is in nobody's way", async () => {
+  const { ac, noted, letter, pass } = await openBlocked()
+  await ac.subscriptions.get('workflow:diary').seek('start')
+  await (await pass(1))()
+  trouble.at = -1
+  await ac.deadLetters.redrive(letter.id)
+  await eventually(async () => (await noted()).length === 6)
+  expect(await noted()).toEqual([0, 1, 2, 3, 4, 5])
+})
+
+it('a dead letter of one is for the next life as well', async () => {
+  const { ac, letter } = await openBlocked()
+  await ac.workflows.execute(diary, { id: 'a', n: 100, anew: true })
+  expect(await ac.deadLetters.list()).toMatchObject([{ id: letter.id, status: 'dead' }])
+  trouble.at = -1
+  await ac.deadLetters.redrive(letter.id)
+  const days = async () => (await ac.workflows.history(diary, 'a')).map(({ payload }) => payload.n)
+  await eventually(async () => (await days()).length === 7)
+  expect(await days()).toEqual([0, 1, 100, 101, 2, 3, 4])
 })
