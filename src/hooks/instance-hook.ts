@@ -245,7 +245,9 @@ export class InstanceHook {
   /** Whether the loop could do more than it did before a call succeeded: otherwise waking it is most of what a call costs. */
   #hasUse(): boolean {
     if (this.#loadReason !== undefined || !this.#readiness.ready) return true
-    return this.#waitsForRoom && this.#calls.room >= LEAST_ROOM
+    if (this.#waitsForRoom && this.#calls.room >= LEAST_ROOM) return true
+    // What waits for its time waited for this call too, so that the loop does not know when to look.
+    return this.#calls.nextDueInMs() < Number.POSITIVE_INFINITY
   }
 
   /** Takes in the next page; false when there is none, or no room for it. */
