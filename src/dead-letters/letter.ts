@@ -21,7 +21,7 @@ export interface DeadLetter {
   readonly firstAttemptAt: Date
   readonly lastAttemptAt: Date
   readonly status: LetterStatus
-  /** How many events wait behind it. */
+  /** How many events, or deliveries in order, wait behind it. */
   readonly waiting: number
   readonly who: string | null
   readonly reason: string | null

@@ -2,20 +2,28 @@
 import { expect, it } from 'vitest'
 import { memorySink, SinkUnavailable } from '../../src/subscriptions/index.ts'
 import { eventually } from '../support/eventually.ts'
-import { openSubscriptions } from './support/open-subscriptions.ts'
+import { openSubscriptions, QUICK } from './support/open-subscriptions.ts'
 
 it.each([
-  ['several events', ['a', 'b', 'c', 'd']],
-  ['one event', ['a']],
-])('with %s, nothing more is sent', async (_, ids) => {
+  ['the first call, with several events', 1, ['a', 'b', 'c', 'd']],
+  ['the first call, with one event', 1, ['a']],
+  ['the second call, with several events', 2, ['a', 'b', 'c', 'd']],
+])('nothing more is sent after %s', async (_, failures, ids) => {
   const { ac, another, sql, emit } = await openSubscriptions()
   const away = memorySink()
-  away.failNext(1, new SinkUnavailable('away'))
-  const fail = away.hang()
-  const relay = ac.relay({ id: 'bus', to: away })
+  // One more call would be accepted.
+  away.failNext(failures, new SinkUnavailable('away'))
+  let fail = away.hang()
+  const relay = ac.relay({ id: 'bus', to: away, retry: QUICK })
   for (const id of ids) await emit(id)
   await ac.start()
-  await eventually(() => away.calls.length)
+  await eventually(() => away.calls.length === 1)
+  while (away.calls.length < failures) {
+    fail()
+    const called = away.calls.length
+    fail = away.hang()
+    await eventually(() => away.calls.length > called)
+  }
   const sink = memorySink()
   const thief = another()
   thief.relay({ id: 'bus', to: sink })
@@ -26,7 +34,6 @@ it.each([
         set term = term + 1, owner = (select process from aftercommit.processes o where o.process <> p.owner)`,
   )
   await eventually(() => sink.messages.length === ids.length)
-  // A second call would be accepted.
   fail()
   await thief.stop()
   await eventually(async () => (await relay.status()).owner !== null)

@@ -168,40 +168,6 @@ describe('a sink that is unavailable', () => {
     expect(idsOf(sink)).toEqual(['b'])
   })
 
-  it('publishes nothing more once another process has the lease', async () => {
-    const { ac, another, sql, emit } = await openSubscriptions()
-    const away = memorySink()
-    away.failNext(2, new SinkUnavailable('away'))
-    const failFirst = away.hang()
-    const relay = ac.relay({ id: 'bus', to: away, retry: QUICK })
-    await emit('a')
-    await emit('b')
-    await ac.start()
-    await eventually(() => away.calls.length === 1)
-    failFirst()
-    const failSecond = away.hang()
-    await eventually(() => away.calls.length === 2)
-    const sink = memorySink()
-    const thief = another()
-    thief.relay({ id: 'bus', to: sink })
-    await thief.start()
-    // Nobody but the thief can take it from here.
-    await sql.query(
-      `update aftercommit.subscription_partitions p
-          set term = term + 1, owner = (select process from aftercommit.processes o where o.process <> p.owner)`,
-    )
-    await eventually(() => sink.messages.length === 2)
-    // A third call would be accepted.
-    failSecond()
-    await thief.stop()
-    await eventually(async () => {
-      const { owner, term } = await relay.status()
-      return owner !== null && term > 3n
-    })
-    expect(idsOf(sink)).toEqual(['a', 'b'])
-    expect(idsOf(away)).toEqual([])
-  })
-
   it('that hangs is called again after its time, with the same messages', async () => {
     const { ac, emit } = await openSubscriptions()
     const sink = memorySink()

@@ -27,17 +27,24 @@ async function closeGate(sql: pg.Client) {
   }
 }
 
-const ownerOf = async (sql: pg.Client) =>
-  (await sql.query('select owner, term from aftercommit.subscription_partitions')).rows[0]
-
-it('what was paused meanwhile is given back before anything is handled', async () => {
-  const { ac, emit, sql } = await openSubscriptions()
+/** A subscription whose lease is being taken, with an event to handle. */
+async function openTaking() {
+  const opened = await openSubscriptions()
+  const { ac, emit, sql } = opened
   const seen = recorder()
   const handle = ac.subscribe({ id: 'sub', from: 'start', handle: seen.handle })
   await emit('first')
   const gate = await closeGate(sql)
   await ac.start()
   await gate.reached()
+  return { ...opened, seen, handle, gate }
+}
+
+const ownerOf = async (sql: pg.Client) =>
+  (await sql.query('select owner, term from aftercommit.subscription_partitions')).rows[0]
+
+it('what was paused meanwhile is given back before anything is handled', async () => {
+  const { sql, seen, handle, gate } = await openTaking()
   // It finds no owner, so it is true from here on.
   await handle.pause()
   await gate.open()
@@ -51,13 +58,8 @@ it('what was paused meanwhile is given back before anything is handled', async (
 })
 
 it('what was taken out of the process meanwhile is free for others', async () => {
-  const { ac, emit, sql, another } = await openSubscriptions()
-  const [seen, other] = [recorder(), recorder()]
-  const handle = ac.subscribe({ id: 'sub', from: 'start', handle: seen.handle })
-  await emit('first')
-  const gate = await closeGate(sql)
-  await ac.start()
-  await gate.reached()
+  const { sql, another, seen, handle, gate } = await openTaking()
+  const other = recorder()
   await handle.stop()
   await gate.open()
   await eventually(async () => (await ownerOf(sql)).owner === null)
@@ -69,13 +71,8 @@ it('what was taken out of the process meanwhile is free for others', async () =>
 })
 
 it('what was registered anew meanwhile runs as it is now, and once', async () => {
-  const { ac, emit, sql } = await openSubscriptions()
-  const [before, after] = [recorder(), recorder()]
-  const handle = ac.subscribe({ id: 'sub', from: 'start', handle: before.handle })
-  await emit('first')
-  const gate = await closeGate(sql)
-  await ac.start()
-  await gate.reached()
+  const { ac, emit, seen: before, handle, gate } = await openTaking()
+  const after = recorder()
   await handle.stop()
   ac.subscribe({ id: 'sub', from: 'start', handle: after.handle })
   await gate.open()
