@@ -214,7 +214,7 @@ $aftercommit$;
 -- fast for statistics to be right, a plan for every call would take longer than the look itself, and one that sorts or
 -- joins whole tables would look at everything that is scheduled.
 create function :schema.due_lanes(p_names jsonb, p_most integer) returns setof integer
-language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off
+language plpgsql set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off
 set enable_incremental_sort = off set enable_hashjoin = off set enable_mergejoin = off set plan_cache_mode = force_generic_plan
 as $aftercommit$
 declare
@@ -296,7 +296,7 @@ $aftercommit$;
 create function :schema.first_in_turn(p_lane integer, p_now timestamptz, p_most integer)
 returns table (segment smallint, id bigint)
 language plpgsql stable
-set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off
+set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off
 set enable_incremental_sort = off set enable_hashjoin = off set enable_mergejoin = off set plan_cache_mode = force_generic_plan
 as $aftercommit$
 #variable_conflict use_column
@@ -424,7 +424,7 @@ create function :schema.claim_deliveries(
   p_places integer default 10000, p_hanging jsonb default '[]')
 returns table (segment smallint, id bigint, lane integer, owner text, key text, payload text, attempts integer,
                created_ms double precision, token bigint, suspect boolean, letter bigint)
-language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off
+language plpgsql set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off
 set enable_incremental_sort = off set enable_hashjoin = off set enable_mergejoin = off set plan_cache_mode = force_generic_plan
 as $aftercommit$
 #variable_conflict use_column
@@ -569,7 +569,7 @@ $aftercommit$;
 -- In how many milliseconds something of the registered names is due; null when nothing waits. What is due already and was
 -- not claimed waits for a limit, an earlier one of its key or a dead worker: soon is early enough.
 create function :schema.next_delivery_ms(p_names jsonb) returns double precision
-language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off
+language plpgsql set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off
 set enable_incremental_sort = off set enable_hashjoin = off set enable_mergejoin = off set plan_cache_mode = force_generic_plan
 as $aftercommit$
 declare
@@ -603,7 +603,7 @@ $aftercommit$;
 -- is paused, or stands behind a dead letter, waits for somebody, and may wait for ever.
 -- Every lane is looked at: whoever asks ends when the answer is no.
 create function :schema.has_due_deliveries(p_names jsonb) returns boolean
-language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off
+language plpgsql set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off
 set enable_incremental_sort = off set enable_hashjoin = off set enable_mergejoin = off set plan_cache_mode = force_generic_plan
 as $aftercommit$
 declare

@@ -97,7 +97,7 @@ create index deliveries_0_timers on :schema.deliveries_0 (lane, key) where uniqu
 -- Events of an instance as one JSON text, in order.
 create function :schema.workflow_events(p_type text, p_id text, p_after bigint, p_from bigint, p_to bigint) returns text
 language plpgsql stable set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $aftercommit$
+set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off as $aftercommit$
 begin
   return (
     select '[' || string_agg(format('[%s,%s,%s,%s,%s,%s]', e.version, e.position, to_json(e.id), to_json(e.type),
@@ -201,7 +201,7 @@ create function :schema.workflow_load(
   p_input_id text default null, p_up_to bigint default null)
 returns text
 language plpgsql security definer set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $aftercommit$
+set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off as $aftercommit$
 begin
   return :schema.load_step(p_type, p_id, p_lock, p_known, p_known_position, p_state_version, p_input_id, p_up_to, true);
 end
@@ -211,7 +211,7 @@ $aftercommit$;
 -- says of them, null for those that somebody else has now. A list as JSON text.
 create function :schema.workflow_load_many(p_wanted jsonb) returns text
 language plpgsql security definer set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $aftercommit$
+set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off as $aftercommit$
 declare
   v_one jsonb;
   v_all text := '';
@@ -446,7 +446,7 @@ $aftercommit$;
 -- lost, nothing is written.
 create function :schema.workflow_commit(p_steps jsonb, p_ended jsonb) returns text
 language plpgsql security definer set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $aftercommit$
+set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off as $aftercommit$
 declare
   v_now timestamptz := clock_timestamp();
   v_steps integer := jsonb_array_length(p_steps);
