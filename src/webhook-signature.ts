@@ -5,6 +5,7 @@
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { AftercommitError } from './errors.ts'
+import { type Duration, toMs } from './runtime/index.ts'
 
 /** A prepared secret. Made once per action: decoding is not repeated for every call. */
 export type SigningKey = Buffer
@@ -34,10 +35,10 @@ export function signWebhook(keys: readonly SigningKey[], id: string, seconds: nu
 }
 
 export interface VerifyWebhookOptions {
-  /** How far the sender's clock and the journey may be apart from ours; 300 unless told. */
-  readonly toleranceSeconds?: number
-  /** The time it is; for tests. */
-  readonly now?: Date
+  /** The oldest webhook to accept, and the furthest one may lie ahead of this clock. Default: "5m". */
+  readonly tolerance?: Duration | undefined
+  /** The time to judge by, for tests. Default: now. */
+  readonly now?: Date | undefined
 }
 
 /** Headers as Node's `http`, Express or a plain object give them, or as `Headers` of a fetch-style request. */
@@ -46,8 +47,8 @@ export type ReceivedHeaders =
   | { get(name: string): string | null }
 
 /**
- * For receivers. Returns the id of the message, by which a repetition is known; throws `BAD_SIGNATURE` for anything that
- * was not signed with one of the secrets within the last five minutes. `rawBody` must be the bytes as they arrived:
+ * For receivers. Returns the id of the message, by which a repetition is known; throws `BAD_SIGNATURE` for a
+ * webhook that was not signed with one of the secrets, or not within `tolerance` of now. `rawBody` must be the bytes as they arrived:
  * parsing and writing JSON again changes them.
  *
  * ```ts
@@ -58,18 +59,23 @@ export function verifyWebhook(
   secret: string | readonly string[],
   headers: ReceivedHeaders,
   rawBody: string | Uint8Array,
-  { toleranceSeconds = 300, now = new Date() }: VerifyWebhookOptions = {},
+  { tolerance = '5m', now = new Date() }: VerifyWebhookOptions = {},
 ): { id: string; timestamp: Date } {
+  const toleranceMs = toMs(tolerance, 'tolerance')
+  if (Number.isNaN(now.getTime()))
+    throw new AftercommitError('BAD_OPTION', '`now` is an invalid date, so no webhook can be verified.')
   const keys = (typeof secret === 'string' ? [secret] : secret).map(toSigningKey)
   if (keys.length === 0) throw badSecret('is an empty list')
   const id = read(headers, 'webhook-id')
+  // The signature covers `id.timestamp.body`: with a dot in the id, parts of the body could pass for the timestamp.
+  if (id.includes('.')) throw refused('the header "webhook-id" contains a dot')
   const stamp = read(headers, 'webhook-timestamp')
   const signatures = read(headers, 'webhook-signature')
   if (!/^\d{1,12}$/.test(stamp)) throw refused('"webhook-timestamp" is not a number of seconds')
   const seconds = Number(stamp)
-  const apart = Math.floor(now.getTime() / 1_000) - seconds
-  if (apart > toleranceSeconds) throw refused('it is too old')
-  if (-apart > toleranceSeconds) throw refused('its time lies in the future')
+  const ageMs = (Math.floor(now.getTime() / 1_000) - seconds) * 1_000
+  if (ageMs > toleranceMs) throw refused('it is too old')
+  if (-ageMs > toleranceMs) throw refused('its time lies in the future')
   if (!isSigned(keys, signatures, `${id}.${stamp}.`, rawBody)) throw refused('no signature fits')
   return { id, timestamp: new Date(seconds * 1_000) }
 }

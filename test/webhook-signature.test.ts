@@ -66,8 +66,33 @@ describe('verifyWebhook', () => {
     expect(() => verifyAt(301)).toThrow('too old')
     expect(() => verifyAt(-301)).toThrow('future')
     expect(verifyAt(299).id).toBe('msg_1')
-    const strict = { toleranceSeconds: 5, now: new Date((seconds + 6) * 1_000) }
+    const strict = { tolerance: '5s', now: new Date((seconds + 6) * 1_000) }
     expect(() => verifyWebhook(secret, headersFor([secret]), body, strict)).toThrow('too old')
+  })
+
+  it.each([Number.NaN, Number.POSITIVE_INFINITY, 300, '5 minutes', '', null, {}])(
+    'refuses the tolerance %s, which would accept any age',
+    (tolerance) => {
+      const old = headersFor([secret], { at: seconds - 86_400 })
+      expect(() => verifyWebhook(secret, old, body, { tolerance: tolerance as string })).toThrow(
+        expect.objectContaining({ code: 'BAD_DURATION' }),
+      )
+    },
+  )
+
+  it('refuses an invalid date as now', () => {
+    expect(() => verifyWebhook(secret, headersFor([secret]), body, { now: new Date(Number.NaN) })).toThrow(
+      expect.objectContaining({ code: 'BAD_OPTION' }),
+    )
+  })
+
+  it('refuses an id with a dot, where a part of the body could pass for the timestamp', () => {
+    const old = seconds - 86_400
+    const genuine = headersFor([secret], { at: old, text: `${seconds}.${body}` })
+    const shifted = { ...genuine, 'webhook-id': `msg_1.${old}`, 'webhook-timestamp': String(seconds) }
+    expect(() => verifyWebhook(secret, shifted, body)).toThrow(
+      expect.objectContaining({ code: 'BAD_SIGNATURE', message: expect.stringContaining('dot') }),
+    )
   })
 
   it('says nothing of the secret or the body', () => {

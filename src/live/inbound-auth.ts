@@ -21,10 +21,10 @@ export async function checkToken(request: Request, { checkToken: check }: Inboun
 }
 
 export function checkSignature(headers: Headers, body: Uint8Array, settings: InboundSettings, clock: Clock): void {
-  const { secrets, toleranceSeconds } = settings
+  const { secrets, tolerance } = settings
   if (secrets.length === 0) return
   try {
-    verifyWebhook(secrets, headers, body, { toleranceSeconds, now: clock.now() })
+    verifyWebhook(secrets, headers, body, { tolerance, now: clock.now() })
   } catch {
     throw unauthorized()
   }

@@ -14,7 +14,10 @@ export interface InboundOptions<Principal = string | null> {
    * token that is not good. What the function throws is answered with 503. With `secret` as well, both must be right.
    */
   readonly token?: string | readonly string[] | TokenCheck<Principal> | undefined
-  /** Signs the body as Standard Webhooks does; several while one is being replaced. */
+  /**
+   * Senders sign the body as Standard Webhooks does; several secrets while one is being replaced. Events in `ce-` headers
+   * are then refused, because the signature does not cover headers.
+   */
   readonly secret?: string | readonly string[] | undefined
   /**
    * Whose events these are. `principal` is what `token` gave, the token itself when it is a text, and null when only a
@@ -27,7 +30,7 @@ export interface InboundOptions<Principal = string | null> {
   readonly maxEvents?: number | undefined
   /** For the body to arrive; `"10s"` unless told. */
   readonly timeout?: Duration | undefined
-  /** How old a signature may be, and how far ahead of our clock; `"5m"` unless told. */
+  /** The oldest signature to accept, and the furthest one may lie ahead of this clock. Default: "5m". */
   readonly tolerance?: Duration | undefined
 }
 
@@ -50,7 +53,7 @@ export interface InboundSettings {
   readonly maxBytes: number
   readonly maxEvents: number
   readonly timeoutMs: number
-  readonly toleranceSeconds: number
+  readonly tolerance: Duration
 }
 
 export function toInboundSettings<Principal>(options: InboundOptions<Principal>): InboundSettings {
@@ -71,6 +74,7 @@ export function toInboundSettings<Principal>(options: InboundOptions<Principal>)
   const secrets = secret === undefined ? [] : typeof secret === 'string' ? [secret] : [...secret]
   if (secret !== undefined && secrets.length === 0) refuse('has an empty list as `secret`')
   for (const one of secrets) toSigningKey(one)
+  toMs(tolerance, 'tolerance')
   if (!Number.isSafeInteger(maxEvents) || maxEvents < 1) refuse('needs a whole `maxEvents` from 1 up')
   return {
     isAllowed: toIsAllowed(allow),
@@ -81,7 +85,7 @@ export function toInboundSettings<Principal>(options: InboundOptions<Principal>)
     maxBytes: toBytes(maxBytes, 'maxBytes'),
     maxEvents,
     timeoutMs: toMs(timeout, 'timeout'),
-    toleranceSeconds: Math.ceil(toMs(tolerance, 'tolerance') / 1_000),
+    tolerance,
   }
 }
 

@@ -85,6 +85,7 @@ async function take(
   if (request.method !== 'POST') throw new Refusal(405, 'Events are sent with POST.', { headers: { allow: 'POST' } })
   const principal = await checkToken(request, settings)
   const mode = modeOf(request.headers)
+  if (mode === 'binary' && settings.secrets.length > 0) throw new Refusal(415, BINARY_IS_UNSIGNED)
   const body = await readBody(request, settings, parts.clock)
   progress.unread = false
   checkSignature(request.headers, body, settings, parts.clock)
@@ -93,6 +94,10 @@ async function take(
   progress.size = given.length
   return appendReceived(parts, await readAll(given, sender, settings, parts))
 }
+
+const BINARY_IS_UNSIGNED =
+  'The signature does not cover `ce-` headers. Send the event as `application/cloudevents+json`, or several as ' +
+  '`application/cloudevents-batch+json`, and sign that body.'
 
 async function readAll(
   given: readonly unknown[],

@@ -213,6 +213,25 @@ describe('who may publish', () => {
     expect(await ac.log.read({})).toHaveLength(1)
   })
 
+  it.each<[string, { token?: string; secret: string }]>([
+    ['with a secret', { secret: 'secret-of-the-house' }],
+    ['with a secret and a token', { secret: 'secret-of-the-house', token: TOKEN }],
+  ])('%s refuses a signed request that is replayed with other `ce-` headers', async (_, options) => {
+    const { ac, address } = await openInbound({ allow: ['*'], ...options })
+    const seconds = String(Math.floor(Date.now() / 1_000))
+    const captured = JSON.stringify(lamp('1'))
+    const signature = signWebhook([toSigningKey(options.secret)], 'msg_1', Number(seconds), captured)
+    const signed = { 'webhook-id': 'msg_1', 'webhook-timestamp': seconds, 'webhook-signature': signature }
+    const forged = { 'ce-specversion': '1.0', 'ce-id': '2', 'ce-source': '/thief', 'ce-type': 'money.moved' }
+    const answers = [
+      await send(address, captured, { headers: { ...signed, ...forged, 'content-type': 'application/json' } }),
+      await send(address, captured, { headers: { ...signed, 'content-type': 'application/cloudevents-batch+json' } }),
+      await send(address, captured, { headers: { ...signed, ...forged } }),
+    ]
+    expect(answers.map(({ status }) => status)).toEqual([415, 400, 202])
+    expect((await ac.log.read({})).map(({ type }) => type)).toEqual(['lamp.lit'])
+  })
+
   it('needs both where a token and a secret are asked for, and is not told which was wrong', async () => {
     const secret = 'secret-of-the-house'
     const { address } = await openInbound({ token: TOKEN, secret })

@@ -24,6 +24,7 @@ describe('creating an endpoint', () => {
     ['with a limit that is no number of events', { maxEvents: 0 }, 'BAD_OPTION'],
     ['with a size that is none', { maxBytes: 'much' }, 'BAD_OPTION'],
     ['with a time that is none', { timeout: 'soon' }, 'BAD_DURATION'],
+    ['with a tolerance that is no duration', { tolerance: Number.NaN as never }, 'BAD_DURATION'],
   ])('is refused %s', (_, options, code) => {
     expect(() => toInboundSettings({ allow: ['lamp.*'], token: TOKEN, ...options })).toThrow(
       expect.objectContaining({ code }),
