@@ -10,6 +10,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { run, runTool, seconds } from './steps.mjs'
+import { findSystemPostgres } from './system-postgres.mjs'
 
 /** Programs that some tests drive, and the Debian package each comes from. */
 const programs = [
@@ -18,6 +19,7 @@ const programs = [
   { program: 'pg_dump', debian: 'postgresql-client' },
   { program: 'redis-server', debian: 'redis-server' },
   { program: 'chromium', debian: 'chromium' },
+  { program: "a system's postgres", debian: 'postgresql', isInstalled: () => findSystemPostgres() !== undefined },
 ]
 
 const isCI = process.env.CI === 'true'
@@ -52,20 +54,24 @@ function vitestArguments() {
 }
 
 function getPrograms() {
-  const missing = programs.filter(({ program }) => !isInstalled(program))
+  const missing = programs.filter((program) => !isThere(program))
   if (missing.length === 0) {
     console.log(`found ${programs.map(({ program }) => program).join(', ')}`)
     return 0
   }
   const packages = [...new Set(missing.map(({ debian }) => debian))]
   if (mayInstall()) installWithApt(packages)
-  missingPrograms = missing.filter(({ program }) => !isInstalled(program)).map(({ program }) => program)
+  missingPrograms = missing.filter((program) => !isThere(program)).map(({ program }) => program)
   if (missingPrograms.length === 0) return 0
   console.error(
     `NOT FOUND: ${missingPrograms.join(', ')}. ${isCI ? 'That is a failure under CI=true.' : 'The tests that drive them are SKIPPED.'}\n` +
       `To get them on Debian or Ubuntu: apt-get install ${packages.join(' ')}`,
   )
   return isCI ? 1 : 0
+}
+
+function isThere({ program, isInstalled: look = () => isInstalled(program) }) {
+  return look()
 }
 
 function isInstalled(program) {

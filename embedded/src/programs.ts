@@ -8,7 +8,7 @@ import { EmbeddedError } from './errors.ts'
 export interface Programs {
   /** The folder with bin/, lib/ and share/. */
   readonly native: string
-  /** Folders with the libraries, links first. */
+  /** Folders with the libraries, links first; none for an installed PostgreSQL. */
   readonly libraries: readonly string[]
   readonly account: Account
 }
@@ -36,7 +36,8 @@ export async function spawnProgram(
 }
 
 function environment(libraries: readonly string[]): NodeJS.ProcessEnv {
-  const env: NodeJS.ProcessEnv = { PATH: process.env.PATH, LC_ALL: 'C', LD_LIBRARY_PATH: libraries.join(':') }
+  const env: NodeJS.ProcessEnv = { PATH: process.env.PATH, LC_ALL: 'C' }
+  if (libraries.length > 0) env.LD_LIBRARY_PATH = libraries.join(':')
   for (const name of ['TZ', 'SystemRoot', 'TEMP']) if (process.env[name] !== undefined) env[name] = process.env[name]
   return env
 }

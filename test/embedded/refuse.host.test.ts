@@ -38,6 +38,10 @@ describe('a start is refused with a reason', () => {
     const dataDir = playground.dataDir('no-binaries')
     const missing = await rejection(startEmbedded({ dataDir, binaries: join(playground.folder, 'nothing-here') }))
     expect(missing).toMatchObject({ code: 'BINARIES_MISSING', message: expect.stringContaining('nothing-here') })
+    const empty = join(playground.folder, 'no-postgres')
+    mkdirSync(join(empty, 'bin'), { recursive: true })
+    const without = await rejection(startEmbedded({ dataDir, binaries: empty }))
+    expect(without).toMatchObject({ code: 'BINARIES_MISSING', message: expect.stringContaining('no-postgres/bin') })
     const other = await rejection(startEmbedded({ dataDir, version: '9' }))
     expect(other).toMatchObject({
       code: 'BINARIES_MISSING',

@@ -6,6 +6,7 @@ import { startEmbedded } from 'aftercommit-embedded'
 import pg from 'pg'
 import postgres from 'postgres'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { findSystemPostgres } from '../../scripts/system-postgres.mjs'
 import { copyBare, installedBinaries, isRunning, makePlayground, query } from './support.ts'
 
 const playground = makePlayground()
@@ -74,6 +75,16 @@ describe('the first start', () => {
     expect(server.version).toMatch(new RegExp(`^${name.slice(2)}\\.`))
     expect(await query(server.url, `select current_setting('server_version') as v`)).toEqual([{ v: server.version }])
     await server.stop()
+  })
+
+  it.runIf(findSystemPostgres() !== undefined)('works with a PostgreSQL of the system, and takes its JIT', async () => {
+    const binaries = findSystemPostgres()
+    const server = await startEmbedded({ dataDir: playground.dataDir('system', binaries), binaries })
+    const sql = `select current_setting('server_version') as v, pg_jit_available() as jit`
+    expect(await query(server.url, sql)).toEqual([{ v: expect.stringContaining(server.version), jit: true }])
+    await server.stop()
+    const again = await startEmbedded({ dataDir: server.dataDir, binaries, version: server.version })
+    await again.stop()
   })
 })
 

@@ -20,13 +20,16 @@ export interface TestDatabase {
   drop(): Promise<void>
 }
 
+/** Which of the servers that the suite runs on: the embedded ones by major, or a distribution's own with JIT. */
+export type ServerKind = 18 | 14 | 'system'
+
 export interface TestDatabaseOptions {
-  major?: 18 | 14
+  major?: ServerKind
   migrated?: boolean
 }
 
-export async function testDatabase(options: TestDatabaseOptions | 18 | 14 = {}): Promise<TestDatabase> {
-  const { major = 18, migrated = false } = typeof options === 'number' ? { major: options } : options
+export async function testDatabase(options: TestDatabaseOptions | ServerKind = {}): Promise<TestDatabase> {
+  const { major = 18, migrated = false } = typeof options !== 'object' ? { major: options } : options
   const server = serverUrl(major)
   const name = `ac_test_${randomBytes(6).toString('hex')}`
   const template = migrated ? await migratedTemplate(server) : 'template0'
@@ -51,8 +54,18 @@ export function openDatabase(options: DatabaseOptions): Database {
   return db
 }
 
-export function serverUrl(major: 18 | 14 = 18): string {
-  return inject(major === 18 ? 'pg18Url' : 'pg14Url')
+export function serverUrl(major: ServerKind = 18): string {
+  const url = inject(({ 18: 'pg18Url', 14: 'pg14Url', system: 'systemUrl' } as const)[major])
+  if (url === '') throw new Error("no system's PostgreSQL is installed; on Debian: apt-get install postgresql")
+  return url
+}
+
+/** True when tests of a distribution's PostgreSQL should run. */
+export function hasSystemPostgres(): boolean {
+  if (inject('systemUrl') !== '') return true
+  if (process.env.CI) throw new Error("no system's PostgreSQL is installed; on Debian: apt-get install postgresql")
+  console.warn("no system's PostgreSQL is installed: a server with JIT is NOT tested in this run")
+  return false
 }
 
 /** A plain client, for what a test does behind the library's back; ended with the test. */

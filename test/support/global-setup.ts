@@ -6,14 +6,17 @@ import { existsSync } from 'node:fs'
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { type EmbeddedPostgres, startEmbedded } from 'aftercommit-embedded'
+import { startEmbedded } from 'aftercommit-embedded'
 import type { TestProject } from 'vitest/node'
+import { findSystemPostgres, STOCK } from '../../scripts/system-postgres.mjs'
 import { memoryFolder } from './memory-folder.ts'
 
 declare module 'vitest' {
   export interface ProvidedContext {
     pg18Url: string
     pg14Url: string
+    /** A distribution's own, with JIT and its default settings; empty where there is none. */
+    systemUrl: string
   }
 }
 
@@ -24,26 +27,29 @@ export default async function setup(project: TestProject): Promise<() => Promise
   if (given) {
     project.provide('pg18Url', given)
     project.provide('pg14Url', process.env.AFTERCOMMIT_TEST_DATABASE_URL_14 ?? given)
+    project.provide('systemUrl', given)
     return async () => {}
   }
   const folder = await mkdtemp(join(memoryFolder(), 'ac-test-'))
   // Under root the server runs as another user. Where that one cannot get in, its data would be kept elsewhere, on a disk.
   await chmod(folder, 0o755)
-  const servers = await Promise.all([
-    start(join(folder, '18')),
+  const ofSystem = findSystemPostgres()
+  const [newest, oldest, system] = await Promise.all([
+    startEmbedded({ dataDir: join(folder, '18'), settings: QUICK }),
     // The oldest version we support, where its binaries are installed; elsewhere those tests run on the newest.
-    ...(existsSync(PG14) ? [start(join(folder, '14'), PG14)] : []),
+    existsSync(PG14) ? startEmbedded({ dataDir: join(folder, '14'), settings: QUICK, binaries: PG14 }) : undefined,
+    ofSystem === undefined
+      ? undefined
+      : startEmbedded({ dataDir: join(folder, 'system'), settings: { ...STOCK, ...QUICK }, binaries: ofSystem }),
   ])
-  const [newest, oldest = newest] = servers as [EmbeddedPostgres, EmbeddedPostgres?]
   project.provide('pg18Url', newest.url)
-  project.provide('pg14Url', oldest.url)
+  project.provide('pg14Url', (oldest ?? newest).url)
+  project.provide('systemUrl', system?.url ?? '')
   return async () => {
-    await Promise.all(servers.map((server) => server.stop()))
+    await Promise.all([newest, oldest, system].map((server) => server?.stop()))
     await rm(folder, { recursive: true, force: true })
   }
 }
 
-function start(dataDir: string, binaries?: string): Promise<EmbeddedPostgres> {
-  const settings = { fsync: 'off', full_page_writes: 'off', max_connections: '200', max_prepared_transactions: '20' }
-  return startEmbedded({ dataDir, settings, ...(binaries === undefined ? {} : { binaries }) })
-}
+/** Nothing here survives a power cut, and many tests share a server. No plan depends on any of it. */
+const QUICK = { fsync: 'off', full_page_writes: 'off', max_connections: '200', max_prepared_transactions: '20' }

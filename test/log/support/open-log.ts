@@ -6,7 +6,7 @@ import type { EventDefinitions } from '../../../src/events/index.ts'
 import type { Aftercommit } from '../../../src/instance.ts'
 import type { AnyEvent, StartPoint } from '../../../src/log/index.ts'
 import type { AftercommitOptions } from '../../../src/options.ts'
-import { connect, testDatabase } from '../../support/database.ts'
+import { connect, type ServerKind, testDatabase } from '../../support/database.ts'
 import { eventually } from '../../support/eventually.ts'
 
 export interface OpenLog<D extends EventDefinitions = EventDefinitions> {
@@ -21,7 +21,7 @@ export const SERVERS = [{ major: 18 }, { major: 14 }] as const
 export async function openLog<D extends EventDefinitions = EventDefinitions>({
   major = 18,
   ...options
-}: Omit<AftercommitOptions<D>, 'database'> & { major?: 18 | 14 } = {}): Promise<OpenLog<D>> {
+}: Omit<AftercommitOptions<D>, 'database'> & { major?: ServerKind } = {}): Promise<OpenLog<D>> {
   const { url } = await testDatabase({ major, migrated: true })
   const ac = instance<D>({ ...options, database: url })
   // The template has everything but what is stored for this instance.

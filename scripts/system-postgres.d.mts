@@ -1,0 +1,2 @@
+export const STOCK: Readonly<Record<string, string>>
+export function findSystemPostgres(): string | undefined
