@@ -1,4 +1,5 @@
 /** What this process can do, by kind and name. */
+import { AftercommitError } from '../errors.ts'
 import type { Work } from './delivery.ts'
 
 export class Works {
@@ -13,8 +14,11 @@ export class Works {
     return JSON.stringify([...this.#works.values()].map(({ kind, name }) => ({ kind, name })))
   }
 
+  /** A second handler of the same name would silently take over the work of the first. */
   add(work: Work): void {
-    this.#works.set(keyOf(work), work)
+    const key = keyOf(work)
+    if (this.#works.has(key)) throw registeredTwice(work)
+    this.#works.set(key, work)
   }
 
   remove(kind: string, name: string): void {
@@ -24,6 +28,13 @@ export class Works {
   get(named: { kind: string; name: string }): Work | undefined {
     return this.#works.get(keyOf(named))
   }
+}
+
+function registeredTwice({ kind, name }: Work): AftercommitError {
+  return new AftercommitError(
+    'BAD_OPTION',
+    `The ${kind} "${name}" is registered twice in this process; the second was refused. Rename one of the two.`,
+  )
 }
 
 function keyOf({ kind, name }: { kind: string; name: string }): string {

@@ -14,9 +14,12 @@ export function localType(workflow: string, eventType: string): string {
   return eventType.slice(workflow.length + 1)
 }
 
-/** What a worker must have registered to do an effect; those that must keep their order share one name. */
+/**
+ * What a worker must have registered to do an effect: `<workflow>/<effect>`, or `<workflow>` alone for effects that must
+ * keep their order. No workflow type contains a slash, so effects of two workflows never have the same name.
+ */
 export function effectWorkName(workflow: string, effect: string, ordered: boolean): string {
-  return ordered ? `${workflow}.effects` : `${workflow}.${effect}`
+  return ordered ? workflow : `${workflow}/${effect}`
 }
 
 export function effectNameOf(effect: unknown): string {

@@ -48,7 +48,7 @@ export async function setPaused(db: Queryable, { type, id }: InstanceRef, paused
        from ${db.schema}.delivery_lanes l
       where l.lane = d.lane
         and l.kind in ('effect', 'timer')
-        and (l.name = $1::text or starts_with(l.name, $1::text || '.'))
+        and (l.name = $1::text or starts_with(l.name, $1::text || '/'))
         and d.owner = $1::text
         and d.key = $2::text
         and d.token is null

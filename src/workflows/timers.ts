@@ -50,7 +50,7 @@ function asHeld({ id, key }: Delivery, payload: TimerPayload): NewTimer {
   const instance = key!
   const uniqueKey =
     payload.key === undefined
-      ? JSON.stringify([instance, 'held', String(id), 0])
+      ? JSON.stringify([instance, 'timer', String(id), 0])
       : timerUniqueKey(instance, payload.key)
   return { uniqueKey, dueMs: Number.POSITIVE_INFINITY, held: true, payload: toJson(payload, 'timer') }
 }
