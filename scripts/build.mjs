@@ -47,6 +47,7 @@ function hashInputs() {
   const files = [
     ...packages.flatMap(({ source, project }) => [...listFiles(source), project]),
     ...listFiles('migrations'),
+    ...listFiles('sql'),
     ...listFiles('scripts'),
     'tsconfig.base.json',
     'package.json',

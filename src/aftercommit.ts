@@ -19,8 +19,6 @@ import {
   createLog,
   declareStream,
   diagnose,
-  grantEmit,
-  grantRun,
   readLogSettings,
   readStatus,
   runUpkeep,
@@ -29,7 +27,16 @@ import {
 } from './log/index.ts'
 import { createObservers } from './observers-on-demand.ts'
 import { type AftercommitOptions, relayDefaults, withDefaults } from './options.ts'
-import { addressOf, assertSameDatabase, createDatabase, migrate, toQueryable } from './postgres/index.ts'
+import {
+  addressOf,
+  assertSameDatabase,
+  createDatabase,
+  grantRole,
+  grantSessions,
+  migrate,
+  migrationScript,
+  toQueryable,
+} from './postgres/index.ts'
 import { createProjections, type ProjectionHandle, type ProjectionOptions } from './projections/index.ts'
 import { createPush } from './push/index.ts'
 import { createDrainLimit, createGroup, createHealth, createRegistry } from './runtime/index.ts'
@@ -240,8 +247,11 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     async migrate({ grantEmit: emitters = [], grantRun: runners = [], adoptStreams = false, ...request } = {}) {
       const result = await migrate(database, request)
       for (const type of definitions?.streams ?? []) await declareStream(database, type, adoptStreams)
-      for (const role of emitters) await grantEmit(database, role)
-      for (const role of runners) await grantRun(database, role)
+      for (const role of emitters) await grantRole(database, role, 'emit')
+      for (const role of runners) {
+        await grantRole(database, role, 'run')
+        await grantSessions(database, role)
+      }
       // What the options do not mention stays as somebody else has set it.
       const { wake, retentionSeconds, maxPayloadBytes, maxDepth } = resolved.log
       const given = options.log ?? {}
@@ -253,6 +263,11 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
       })
       return result
     },
+    migrationScript: ({ grantEmit: emitters = [], grantRun: runners = [] } = {}) =>
+      migrationScript(database, [
+        ...emitters.map((role) => ({ role, right: 'emit' as const })),
+        ...runners.map((role) => ({ role, right: 'run' as const })),
+      ]),
     transaction: (fn, transactionOptions) =>
       database.transaction((tx) => fn(emitting.wrap(tx) as EmittingTransaction<D>), transactionOptions),
     async emit(db: unknown, first: unknown, event?: unknown): Promise<never> {

@@ -83,6 +83,8 @@ export interface DrainResult {
 export interface Aftercommit<D extends EventDefinitions = EventDefinitions> {
   /** Brings the schema up to date; safe to call from every process at once. */
   migrate(request?: MigrateRequest): Promise<MigrateResult>
+  /** The SQL that `migrate` would run, for deploys that run SQL themselves. Empty when nothing is left to do. */
+  migrationScript(request?: Pick<MigrateRequest, 'grantEmit' | 'grantRun'>): Promise<string>
   transaction<T>(fn: (tx: EmittingTransaction<D>) => Promise<T>, options?: TransactionOptions): Promise<T>
   /** Appends through anybody's transaction, client or pool: pg, postgres.js, Drizzle, Kysely, Prisma. */
   emit<Name extends EventName<D>>(db: unknown, type: Name, event: EmitInput<PayloadInput<D, Name>>): Promise<Emitted>

@@ -104,7 +104,7 @@ function isCode(file: string): boolean {
 }
 
 function isMigration(file: string): boolean {
-  return /^migrations\/\d{4}_[a-z0-9_]+\.sql$/.test(file)
+  return /^(migrations\/\d{4}_[a-z0-9_]+|sql\/[a-z0-9_./-]+)\.sql$|^sql\/version$/.test(file)
 }
 
 function packedFiles(folder: string): string[] {

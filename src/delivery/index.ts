@@ -4,7 +4,7 @@
  * nothing, and that a delivery which cannot be done ends as a dead letter with its true number of attempts. It knows
  * nothing of observers or workflows: they register what they can do.
  *
- * Start with delivery.ts (the words), deliveries.ts (the stage), worker.ts (the loop) and migrations/0005_delivery.sql
+ * Start with delivery.ts (the words), deliveries.ts (the stage), worker.ts (the loop) and sql/delivery/
  * (claims, limits, segments); operate.ts is what people do with it.
  */
 export { type Claiming, createDelivering, type Delivering, type DeliveryOptions } from './deliveries.ts'

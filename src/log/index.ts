@@ -25,7 +25,6 @@ export {
   settledPosition,
   type TailOptions,
 } from './log.ts'
-export { grantEmit, grantRun } from './roles.ts'
 export { type LogSettings, readLogSettings, saveLogSettings } from './settings.ts'
 export { findPosition, type StartPoint } from './start-point.ts'
 export { declareStream } from './statements.ts'

@@ -20,6 +20,8 @@ export interface Status {
     /** Version that this build knows. */
     readonly latest: number
     readonly pending: readonly string[]
+    /** Functions, triggers and views that differ from this build. */
+    readonly pendingFiles: readonly string[]
   }
   /** Null while the schema is not one that this build may read. */
   readonly log: (LogStatus & { readonly lag: number }) | null
@@ -51,8 +53,8 @@ export interface StatusOptions {
 export async function readStatus({ database, address, logStatus }: StatusOptions): Promise<Status> {
   const { version, standby, role } = await selectServerSettings(database)
   const server = { ...(await address()), version, standby, role }
-  const { state, current, latest, pending } = await schemaStatus(database)
-  const schema = { name: database.schemaName.name, state, version: current, latest, pending }
+  const { state, current, latest, pending, pendingFiles } = await schemaStatus(database)
+  const schema = { name: database.schemaName.name, state, version: current, latest, pending, pendingFiles }
   if (state === 'empty' || state === 'behind' || state === 'too-new') {
     return { server, schema, log: null, processes: [], partitions: [] }
   }

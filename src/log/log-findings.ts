@@ -96,7 +96,7 @@ export function schemaFinding(status: SchemaStatus): Finding {
       return {
         level: 'problem',
         check,
-        message: `Not applied: ${status.pending.join(', ')}.`,
+        message: `Not applied: ${[...status.pending, ...status.pendingFiles.map((name) => `sql/${name}`)].join(', ')}.`,
         fix: 'aftercommit migrate',
       }
   }

@@ -1,11 +1,13 @@
 /**
- * Applies pending migrations, one transaction each, so that a migrator killed at any moment leaves either all of a file
- * or nothing of it. Racing migrators agree: whoever holds the lock reads again what is left to do.
+ * Brings a schema up to date: pending migrations, one transaction each, then in one transaction the functions, triggers
+ * and views that differ, the data that calls them, and the rights of every role that was granted some. A migrator killed
+ * at any moment leaves either all of a step or nothing of it. Racing migrators agree: the holder of the lock reads again
+ * what is left to do.
  *
- * - the lock belongs to the transaction of each file; it cannot outlive its owner, and a backend that still works for a
+ * - the lock belongs to the transaction of each step; it cannot outlive its owner, and a backend that still works for a
  *   dead process keeps the successor waiting. It is tried and never waited for, because a waiting statement holds a
  *   snapshot, and a concurrent index build would wait for that snapshot in turn.
- * - a file that meets other people's locks gives up after `lockTimeoutMs`, lets the traffic behind it pass, and retries
+ * - a step that meets locks of other sessions gives up after `lockTimeoutMs`, lets the traffic behind it pass, and retries
  * - a `-- concurrent` file cannot be in a transaction; a second connection holds the lock while it runs
  */
 import { AftercommitError } from '../errors.ts'
@@ -14,30 +16,29 @@ import type { Database } from './database.ts'
 import { quoteIdentifier } from './identifiers.ts'
 import {
   allowIdling,
-  createMigrationsTable,
-  createSchema,
+  bookMigration,
+  createBook,
   dropIndex,
-  insertApplied,
+  migrationSettings,
   selectBookExists,
   selectIndexIsValid,
-  setMigrationSettings,
 } from './migration-statements.ts'
-import { breaksOlder, fileNameOf, isConcurrent, loadMigrations, type Migration, renderMigration } from './migrations.ts'
+import { fileNameOf, isConcurrent, type Migration, renderMigration } from './migrations.ts'
 import type { Queryable } from './queryable.ts'
-import { assertNotTooNew, compareSchema, readApplied } from './schema-status.ts'
+import { type GrantedRole, grantStatements, selectGrantedRoles } from './roles.ts'
+import { assertNotTooNew, readStatus, type SchemaDefinition, schemaDefinition } from './schema-status.ts'
 import { assertServerVersion } from './server.ts'
 import type { Session } from './session.ts'
+import { bookFiles, fileStatements, type SqlFile, selectTriggerStates } from './sql-files.ts'
 import { concurrentIndexName, splitStatements } from './sql-text.ts'
 import { SQLSTATE, sqlstateOf } from './sqlstate.ts'
 import { tryTransactionLock } from './statements.ts'
 import type { Transaction } from './transaction.ts'
 
-export interface MigrateOptions {
-  /** Those of this build by default. */
-  migrations?: readonly Migration[]
-  /** Others may have to wait behind a migration for this long, and no longer. */
+export interface MigrateOptions extends Partial<SchemaDefinition> {
+  /** How long other sessions may have to wait behind one step. Default: 800. */
   lockTimeoutMs?: number
-  /** How often one file is tried again when it met locks. */
+  /** How often one step is tried again when it met locks. Default: 60. */
   retries?: number
   /** Stops after this version. */
   targetVersion?: number
@@ -47,66 +48,94 @@ export interface MigrateOptions {
 
 export type MigrationStep =
   | { kind: 'applied'; migration: string }
+  /** Functions, triggers and views were put in place. */
+  | { kind: 'placed'; files: readonly string[] }
   | { kind: 'blocked'; migration: string; attempt: number }
   /** Another migrator is at work. */
   | { kind: 'waiting' }
 
 export interface MigrateResult {
-  /** File names applied by this call; racing migrators share them. */
+  /** Names of the migrations applied by this call; racing migrators share them. */
   applied: string[]
+  /** Names of the functions, triggers and views put in place by this call. */
+  placed: string[]
   version: number
 }
 
 export async function migrate(db: Database, options: MigrateOptions = {}): Promise<MigrateResult> {
   const { targetVersion = Number.POSITIVE_INFINITY } = options
-  const migrations = options.migrations ?? (await loadMigrations())
+  const definition = await schemaDefinition(options)
   // Statements may take as long as they need: a query timeout would cut an index build that takes an hour.
   const session = await db.openSession('migrate', { queryTimeoutMs: 0 })
   try {
     await assertServerVersion(session)
-    const run = new MigrationRun(db, session, migrations, options)
+    const run = new MigrationRun(db, session, definition, options)
     for (;;) {
-      const { status, next } = await run.look(session)
-      if (next === undefined || next.version > targetVersion) return { applied: run.applied, version: status.current }
-      await run.apply(next)
+      const { status, next, isPlaced } = await run.look(session)
+      const { applied, placed } = run
+      if (next === undefined ? isPlaced : next.version > targetVersion) {
+        return { applied, placed, version: status.current }
+      }
+      if (next) await run.apply(next)
+      else await run.place()
     }
   } finally {
     session.destroy()
   }
 }
 
+const LOCK_TIMEOUT_MS = 800
 const LOCK_BACKOFF: Backoff = { strategy: 'exponential', initialMs: 50, maxMs: 1_000, jitter: 0.5 }
 const RETRY_BACKOFF: Backoff = { strategy: 'exponential', initialMs: 200, maxMs: 5_000, jitter: 0.5 }
+
+type StepOutcome = 'done' | 'locked' | 'done already'
 
 /** One call of `migrate`: what it works with, and what it has done. */
 class MigrationRun {
   readonly applied: string[] = []
+  readonly placed: string[] = []
   readonly #db: Database
   readonly #session: Session
-  readonly #migrations: readonly Migration[]
+  readonly #definition: SchemaDefinition
   readonly #options: Required<Pick<MigrateOptions, 'lockTimeoutMs' | 'retries'>> & MigrateOptions
 
-  constructor(db: Database, session: Session, migrations: readonly Migration[], options: MigrateOptions) {
+  constructor(db: Database, session: Session, definition: SchemaDefinition, options: MigrateOptions) {
     this.#db = db
     this.#session = session
-    this.#migrations = migrations
-    this.#options = { lockTimeoutMs: 800, retries: 60, ...options }
+    this.#definition = definition
+    this.#options = { lockTimeoutMs: LOCK_TIMEOUT_MS, retries: 60, ...options }
   }
 
   async look(db: Queryable) {
-    const applied = await readApplied(db, this.#db.schemaName.name)
-    const status = compareSchema(this.#migrations, applied)
+    const { migrations, sql } = this.#definition
+    const status = await readStatus(db, this.#definition, this.#db.schemaName.name)
     assertNotTooNew(status, this.#db.schemaName.name)
-    return { status, next: this.#migrations.find((migration) => fileNameOf(migration) === status.pending[0]) }
+    const files = sql.files.filter(({ name }) => status.pendingFiles.includes(name))
+    const granted = status.state === 'empty' ? [] : await selectGrantedRoles(db)
+    return {
+      status,
+      next: migrations.find((migration) => fileNameOf(migration) === status.pending[0]),
+      files,
+      isPlaced: files.length === 0 && granted.every(({ version }) => version >= status.current),
+    }
   }
 
-  /** Returns when the file has been applied, by us or by somebody else. */
-  async apply(migration: Migration): Promise<void> {
-    const name = fileNameOf(migration)
+  /** Returns when the migration has been applied, by this process or by another. */
+  apply(migration: Migration): Promise<void> {
+    return this.#untilDone(fileNameOf(migration), () =>
+      isConcurrent(migration) ? this.#applyOutside(migration) : this.#applyInside(migration),
+    )
+  }
+
+  /** Returns when the functions, triggers and views are in place. */
+  place(): Promise<void> {
+    return this.#untilDone('of functions, triggers and views', () => this.#placeFiles())
+  }
+
+  async #untilDone(name: string, step: () => Promise<StepOutcome>): Promise<void> {
     for (let attempt = 1, waits = 1; ; ) {
       try {
-        const outcome = await (isConcurrent(migration) ? this.#applyOutside(migration) : this.#applyInside(migration))
-        if (outcome !== 'locked') return
+        if ((await step()) !== 'locked') return
         this.#options.onStep?.({ kind: 'waiting' })
         await this.#sleep(backoffDelay(waits++, LOCK_BACKOFF))
       } catch (error) {
@@ -118,33 +147,32 @@ class MigrationRun {
     }
   }
 
-  #applyInside(migration: Migration): Promise<'applied' | 'locked' | 'done already'> {
+  #applyInside(migration: Migration): Promise<StepOutcome> {
     return this.#session.transaction(async (tx) => {
       if (!(await this.#lock(tx))) return 'locked'
       if (!(await this.#isNext(tx, migration))) return 'done already'
-      await setMigrationSettings(tx, this.#options.lockTimeoutMs)
-      await this.#prepareBook(tx)
+      await this.#prepare(tx)
       await tx.query(renderMigration(migration, this.#db.schemaName))
-      await insertApplied(tx, migration, breaksOlder(migration))
+      await tx.query(bookMigration(migration, this.#db.schemaName))
       tx.onCommit(() => this.#tellApplied(migration))
-      return 'applied'
+      return 'done'
     })
   }
 
-  async #applyOutside(migration: Migration): Promise<'applied' | 'locked' | 'done already'> {
+  async #applyOutside(migration: Migration): Promise<StepOutcome> {
     const gate = await this.#db.openSession('migrate', { queryTimeoutMs: 0 })
     try {
       return await gate.transaction(async (tx) => {
         if (!(await this.#lock(tx))) return 'locked'
         if (!(await this.#isNext(tx, migration))) return 'done already'
         await allowIdling(tx)
-        await this.#session.transaction((book) => this.#prepareBook(book))
+        await this.#session.transaction((book) => this.#prepare(book))
         for (const statement of splitStatements(renderMigration(migration, this.#db.schemaName))) {
           await this.#runOutside(statement)
         }
-        await insertApplied(this.#session, migration, breaksOlder(migration))
+        await this.#session.query(bookMigration(migration, this.#db.schemaName))
         this.#tellApplied(migration)
-        return 'applied'
+        return 'done'
       })
     } finally {
       gate.destroy()
@@ -162,10 +190,33 @@ class MigrationRun {
     await this.#session.query(statement)
   }
 
-  async #prepareBook(tx: Transaction): Promise<void> {
+  #placeFiles(): Promise<StepOutcome> {
+    return this.#session.transaction(async (tx) => {
+      if (!(await this.#lock(tx))) return 'locked'
+      const { next, files, isPlaced } = await this.look(tx)
+      if (next !== undefined || isPlaced) return 'done already'
+      await this.#prepare(tx)
+      for (const { name, statements } of await placeSteps(tx, this.#db, this.#definition, files)) {
+        for (const statement of statements) {
+          await tx.query(statement).catch((error) => {
+            throw isBlocked(error) ? error : migrationFailed(name, error)
+          })
+        }
+      }
+      const names = files.map(({ name }) => name)
+      tx.onCommit(() => {
+        if (names.length === 0) return
+        this.placed.push(...names)
+        this.#options.onStep?.({ kind: 'placed', files: names })
+      })
+      return 'done'
+    })
+  }
+
+  async #prepare(tx: Transaction): Promise<void> {
     const exists = await selectBookExists(tx, this.#db.schemaName.name)
-    if (!exists.schema) await createSchema(tx)
-    if (!exists.table) await createMigrationsTable(tx)
+    const statements = [...migrationSettings(this.#options.lockTimeoutMs), ...createBook(this.#db.schemaName, exists)]
+    for (const statement of statements) await tx.query(statement)
   }
 
   #lock(tx: Transaction): Promise<boolean> {
@@ -185,6 +236,60 @@ class MigrationRun {
   #sleep(ms: number): Promise<void> {
     return this.#db.clock.sleep(ms, this.#options.signal)
   }
+}
+
+/** The files to put in place, the book of them, and the rights of every role that was granted some. */
+async function placeSteps(
+  tx: Queryable,
+  { schemaName }: Pick<Database, 'schemaName'>,
+  { sql }: SchemaDefinition,
+  files: readonly SqlFile[],
+): Promise<{ name: string; statements: string[] }[]> {
+  const states = await selectTriggerStates(tx, schemaName.name)
+  const granted = await selectGrantedRoles(tx)
+  return [
+    ...files.map((file) => ({ name: `sql/${file.name}`, statements: fileStatements(file, schemaName, states) })),
+    ...(files.length === 0 ? [] : [{ name: 'book of sql/', statements: [bookFiles(sql, schemaName)] }]),
+    ...granted.map(({ role, right }) => ({
+      name: `of the rights of ${role}`,
+      statements: grantStatements(sql.files, schemaName, role, right),
+    })),
+  ]
+}
+
+/** The text that `migrate` would run, for deploys that run SQL themselves; empty when nothing is left to do. */
+export async function migrationScript(
+  db: Database,
+  grants: readonly Pick<GrantedRole, 'role' | 'right'>[] = [],
+  { lockTimeoutMs = LOCK_TIMEOUT_MS, ...given }: MigrateOptions = {},
+): Promise<string> {
+  const definition = await schemaDefinition(given)
+  const { schemaName: schema } = db
+  const status = await readStatus(db, definition, schema.name)
+  assertNotTooNew(status, schema.name)
+  const exists = await selectBookExists(db, schema.name)
+  const settings = migrationSettings(lockTimeoutMs)
+  const blocks: string[][] = []
+  if (!exists.table) blocks.push(['begin', ...settings, ...createBook(schema, exists), 'commit'])
+  for (const migration of definition.migrations) {
+    if (!status.pending.includes(fileNameOf(migration))) continue
+    const work = [renderMigration(migration, schema).trim().replace(/;$/, ''), bookMigration(migration, schema)]
+    blocks.push(isConcurrent(migration) ? work : ['begin', ...settings, ...work, 'commit'])
+  }
+  const files = definition.sql.files.filter(({ name }) => status.pendingFiles.includes(name))
+  if (files.length > 0) {
+    const steps = exists.table
+      ? await placeSteps(db, db, definition, files)
+      : [
+          ...files.map((file) => ({ statements: fileStatements(file, schema, new Map()) })),
+          { statements: [bookFiles(definition.sql, schema)] },
+        ]
+    blocks.push(['begin', ...settings, ...steps.flatMap(({ statements }) => statements), 'commit'])
+  }
+  for (const { role, right } of grants) {
+    blocks.push(['begin', ...grantStatements(definition.sql.files, schema, role, right), 'commit'])
+  }
+  return blocks.map((block) => block.map((statement) => `${statement.trim().replace(/;$/, '')};\n`).join('')).join('\n')
 }
 
 function isBlocked(error: unknown): boolean {

@@ -1,5 +1,6 @@
-/** The statements by which migrations keep book. */
-import type { Migration } from './migrations.ts'
+/** The statements by which migrations keep book. Those that write are texts, so that they can be printed as well. */
+import { quoteLiteral, type SchemaName } from './identifiers.ts'
+import { breaksOlder, type Migration } from './migrations.ts'
 import type { Queryable } from './queryable.ts'
 
 export interface AppliedMigration {
@@ -23,22 +24,37 @@ export async function selectBookExists(db: Queryable, schema: string): Promise<{
   return rows[0]!
 }
 
-/** Not "if not exists": with it, a role that may use the schema but not create one would be refused. */
-export async function createSchema(db: Queryable): Promise<void> {
-  await db.query(`create schema ${db.schema}`)
-}
-
-export async function createMigrationsTable(db: Queryable): Promise<void> {
-  await db.query(
-    `create table ${db.schema}.migrations (
-       version      integer primary key,
-       name         text not null,
-       checksum     text not null,
-       applied_at   timestamptz not null default pg_catalog.clock_timestamp(),
-       applied_by   text not null,
-       breaks_older boolean not null
-     )`,
-  )
+/**
+ * The schema, where it is missing, and the tables that migrations keep book in. Not "if not exists": with it, a role that
+ * may use the schema but not create one would be refused.
+ */
+export function createBook({ quoted }: SchemaName, exists: { schema: boolean; table: boolean }): string[] {
+  const tables = [
+    `create table ${quoted}.migrations (
+  version      integer primary key,
+  name         text not null,
+  checksum     text not null,
+  applied_at   timestamptz not null default pg_catalog.clock_timestamp(),
+  applied_by   text not null,
+  breaks_older boolean not null
+)`,
+    `create table ${quoted}.sql_files (
+  name       text primary key,
+  kind       text not null,
+  object     text,
+  on_table   text,
+  hash       text not null,
+  version    integer not null,
+  applied_at timestamptz not null default pg_catalog.clock_timestamp()
+)`,
+    `create table ${quoted}.granted_roles (
+  role    text not null,
+  "right" text not null,
+  version integer not null,
+  primary key (role, "right")
+)`,
+  ]
+  return [...(exists.schema ? [] : [`create schema ${quoted}`]), ...(exists.table ? [] : tables)]
 }
 
 export async function selectApplied(db: Queryable): Promise<AppliedMigration[]> {
@@ -50,23 +66,16 @@ export async function selectApplied(db: Queryable): Promise<AppliedMigration[]> 
   return rows
 }
 
-export async function insertApplied(db: Queryable, migration: Migration, breaksOlder: boolean): Promise<void> {
-  await db.query(
-    `insert into ${db.schema}.migrations (version, name, checksum, applied_by, breaks_older)
-     values (($1::text)::integer, $2::text, $3::text,
-             pg_catalog.concat_ws(' ', session_user, pg_catalog.current_setting('application_name')),
-             ($4::text)::boolean)`,
-    [migration.version, migration.name, migration.checksum, breaksOlder],
-  )
+export function bookMigration(migration: Migration, { quoted }: SchemaName): string {
+  const { version, name, checksum } = migration
+  return `insert into ${quoted}.migrations (version, name, checksum, applied_by, breaks_older)
+values (${version}, ${quoteLiteral(name)}, ${quoteLiteral(checksum)},
+        pg_catalog.concat_ws(' ', session_user, pg_catalog.current_setting('application_name')), ${breaksOlder(migration)})`
 }
 
-/** For one migration: short waits for locks, and names that mean ours whatever the role's search_path says. */
-export async function setMigrationSettings(db: Queryable, lockTimeoutMs: number): Promise<void> {
-  await db.query(
-    `select pg_catalog.set_config('lock_timeout', $1::text, true),
-            pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)`,
-    [String(Math.ceil(lockTimeoutMs))],
-  )
+/** For one transaction: short waits for locks, and names that mean ours whatever the role's search_path says. */
+export function migrationSettings(lockTimeoutMs: number): string[] {
+  return [`set local lock_timeout = ${Math.ceil(lockTimeoutMs)}`, 'set local search_path = pg_catalog, pg_temp']
 }
 
 /** The transaction that holds the lock for a concurrent build idles for as long as the build takes. */

@@ -42,6 +42,10 @@ export function isConcurrent({ sql }: Migration): boolean {
 }
 
 export function renderMigration({ sql }: Migration, schema: SchemaName): string {
+  return renderSql(sql, schema)
+}
+
+export function renderSql(sql: string, schema: SchemaName): string {
   const values: Record<string, string> = {
     schema: schema.quoted,
     schema_literal: quoteLiteral(schema.name),

@@ -1,7 +1,7 @@
 /**
  * Documents in Postgres, found by their words. A document belongs to the event that wrote it: of two writes the one with
  * the higher position wins, whatever arrives last, and a deletion is remembered long enough for late retries to lose
- * against it. Relies on the two tables of migrations/0009_search.sql and on nothing of observers, which write here.
+ * against it. Relies on the two tables of migrations/0007_search.sql and on nothing of observers, which write here.
  *
  * Start with document.ts (what is written), then writer.ts (how events write), query.ts (how they are found) and
  * rebuild.ts (how an index is made anew while both go on).

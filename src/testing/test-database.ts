@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { AftercommitError } from '../errors.ts'
 import { createAftercommit, VERSION } from '../index.ts'
-import { loadMigrations } from '../postgres/index.ts'
+import { loadMigrations, loadSqlFiles } from '../postgres/index.ts'
 
 export interface TestDatabaseOptions {
   /** A server of your own, where databases may be created. Absent: AFTERCOMMIT_TEST_DATABASE_URL, else the embedded one. */
@@ -87,11 +87,12 @@ export async function testServer(options: TestDatabaseOptions = {}): Promise<Tes
   return { url: server.url, stop: () => server.stop() }
 }
 
-/** Made once for each set of migrations. Processes that ask together wait for one another. */
+/** Made once for each set of migrations and functions. Processes that ask together wait for one another. */
 async function makeTemplate(server: string): Promise<string> {
   const migrations = await loadMigrations()
+  const { files } = await loadSqlFiles()
   const checksum = createHash('sha256')
-    .update(migrations.map((one) => one.checksum).join())
+    .update([...migrations.map((one) => one.checksum), ...files.map((one) => one.hash)].join())
     .digest('hex')
   const name = `ac_template_${checksum.slice(0, 16)}`
   await administer(server, async (query) => {

@@ -5,7 +5,7 @@
  * and on delivery, which does the effects and fires the timers.
  *
  * Start with workflow.ts (what users write), decide-step.ts (what follows from an input; pure), engine.ts (one input) and
- * migrations/0007_workflows.sql (how it is kept); workflows.ts puts the parts together.
+ * sql/workflows/ (how it is kept); workflows.ts puts the parts together.
  */
 export type { Chain, StoredChain } from './chain.ts'
 export type { CheckOptions } from './check.ts'

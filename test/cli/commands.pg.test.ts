@@ -94,10 +94,11 @@ describe('migrate', () => {
     expect(pending).toHaveLength(latest)
     const done = await runCli(['migrate'], { env })
     expect(done.code).toBe(0)
-    expect(done.stderr.match(/^✓ /gm)).toHaveLength(latest)
+    expect(done.stderr.match(/^✓ /gm)).toHaveLength(latest + 1)
+    expect(done.stderr).toMatch(/✓ \d+ files of sql/)
     expect(done.stdout).toBe(`Schema is at version ${latest}.\n`)
     const again = await runCli(['migrate', '--json'], { env })
-    expect(JSON.parse(again.stdout)).toEqual({ applied: [], version: latest, grants: [] })
+    expect(JSON.parse(again.stdout)).toEqual({ applied: [], placed: [], version: latest, grants: [] })
   })
 
   it('gives the rights it can give and exits with 5 when one role does not exist', async () => {

@@ -233,7 +233,7 @@ describe('rights and schema', () => {
     expect(worst(rightsFindings({ ...rights, seesSessions: false }, 'x'))).toMatchObject([
       { fix: 'grant pg_read_all_stats to "app"' },
     ])
-    const status = { current: 2, latest: 3, pending: ['0003_x'], changed: ['0001_log'] }
+    const status = { current: 2, latest: 3, pending: ['0003_x'], pendingFiles: [], changed: ['0001_log'] }
     const level = (state: 'current' | 'behind' | 'ahead' | 'too-new' | 'changed') =>
       schemaFinding({ ...status, state }).level
     expect([level('current'), level('behind'), level('ahead'), level('too-new'), level('changed')]).toEqual([

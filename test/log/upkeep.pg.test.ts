@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { expect, it, onTestFinished } from 'vitest'
-import { grantRun, runUpkeep } from '../../src/log/index.ts'
+import { runUpkeep } from '../../src/log/index.ts'
 import { droppable } from '../../src/log/upkeep.ts'
 import { listPartitions } from '../../src/log/upkeep-statements.ts'
+import { grantRole } from '../../src/postgres/index.ts'
 import { silentLogger } from '../../src/runtime/index.ts'
 import { connect, openDatabase, serverUrl } from '../support/database.ts'
 import { collectingLogger } from '../support/logger.ts'
@@ -57,7 +58,7 @@ it('is done as far as the role may, and says what only the owner can do', async 
     await sql.query(`drop owned by ${role}`)
     await cluster.query(`drop role ${role}`)
   })
-  await grantRun(openDatabase({ database: url }), role)
+  await grantRole(openDatabase({ database: url }), role, 'run')
   const database = openDatabase({ database: url.replace(/\/\/[^/@]*@/, `//${role}:${role}@`) })
   expect(await runUpkeep({ database, ...needed })).toEqual({
     ...NOTHING,

@@ -1,7 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, expect, test } from 'vitest'
-import { checksumOf, type Database, type Migration, migrate, schemaStatus } from '../../src/postgres/index.ts'
+import {
+  checksumOf,
+  type Database,
+  type Migration,
+  migrate,
+  type SqlFile,
+  type SqlFiles,
+  schemaStatus,
+} from '../../src/postgres/index.ts'
 import { buildPackage } from '../support/build.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { spawnScript } from '../support/processes.ts'
@@ -21,51 +29,79 @@ const MIGRATIONS: Migration[] = [
   toMigration(6, '-- older: keep\nselect pg_sleep(0.02); alter table :schema.t2 add extra integer not null default 1;'),
 ]
 
+/** Functions, and data between them that takes a moment. */
+const SQL: SqlFiles = {
+  version: 1,
+  files: [1, 2, 3].flatMap((n) => [
+    toFile('data', `nap_${n}`, 'select pg_sleep(0.02)'),
+    toFile(
+      'function',
+      `f${n}`,
+      `create or replace function :schema.f${n}() returns integer language sql as 'select ${n}'`,
+    ),
+  ]),
+}
+const DEFINITION = { migrations: MIGRATIONS, sql: SQL }
+
+function toFile(kind: 'data' | 'function', name: string, sql: string): SqlFile {
+  const object = kind === 'function' ? { object: name } : {}
+  return { name: `crash/${name}`, kind, ...object, grants: 'none', sql, hash: checksumOf(sql) }
+}
+
 function toMigration(version: number, sql: string): Migration {
   return { version, name: `m${version}`, sql, checksum: checksumOf(sql) }
 }
 
 /** Everything of the schema that a migration could have left different, without what depends on time. */
 async function snapshot(db: Database): Promise<unknown> {
-  const [relations, indexes, columns, book] = await db.queryMany(`
+  const [relations, functions, indexes, columns, book, files] = await db.queryMany(`
     select relname::text, relkind::text from pg_class where relnamespace = '${db.schema}'::regnamespace order by 1;
+    select proname::text from pg_proc where pronamespace = '${db.schema}'::regnamespace order by 1;
     select indexrelid::regclass::text as name, indisvalid from pg_index join pg_class on oid = indexrelid
      where relnamespace = '${db.schema}'::regnamespace order by 1;
     select table_name::text, column_name::text, data_type::text, column_default::text from information_schema.columns
      where table_schema = '${db.schemaName.name}' order by 1, 2;
-    select version, name, checksum from ${db.schema}.migrations order by 1`)
-  return { relations: relations!.rows, indexes: indexes!.rows, columns: columns!.rows, book: book!.rows }
+    select version, name, checksum from ${db.schema}.migrations order by 1;
+    select name, hash, version from ${db.schema}.sql_files order by 1`)
+  return {
+    relations: relations!.rows,
+    functions: functions!.rows,
+    files: files!.rows,
+    indexes: indexes!.rows,
+    columns: columns!.rows,
+    book: book!.rows,
+  }
 }
 
 beforeAll(buildPackage)
 
 test('kill -9 at random moments: running it again arrives at the schema of a clean install', async () => {
   const clean = await openTestDatabase()
-  await migrate(clean.db, { migrations: MIGRATIONS })
+  await migrate(clean.db, DEFINITION)
   const expected = await snapshot(clean.db)
 
   for (let round = 0; round < 10; round++) {
     const { db, url } = await openTestDatabase()
-    const moment = Math.random() * 400
-    const child = spawnScript(MIGRATOR, [url, JSON.stringify(MIGRATIONS)])
+    const moment = Math.random() * 500
+    const child = spawnScript(MIGRATOR, [url, JSON.stringify(DEFINITION)])
     await child.waitForLine('started')
     await sleep(moment)
     child.kill('SIGKILL')
     await child.exited
 
-    const again = spawnScript(MIGRATOR, [url, JSON.stringify(MIGRATIONS)])
+    const again = spawnScript(MIGRATOR, [url, JSON.stringify(DEFINITION)])
     expect(await again.exited, `killed after ${moment} ms:\n${again.lines.join('\n')}`).toMatchObject({ code: 0 })
     expect(await snapshot(db), `killed after ${moment} ms`).toEqual(expected)
-    expect(await schemaStatus(db, MIGRATIONS)).toMatchObject({ state: 'current' })
+    expect(await schemaStatus(db, DEFINITION)).toMatchObject({ state: 'current' })
   }
 })
 
 test('ten processes migrating at once all succeed', async () => {
   const { db, url } = await openTestDatabase()
-  const children = Array.from({ length: 10 }, () => spawnScript(MIGRATOR, [url, JSON.stringify(MIGRATIONS)]))
+  const children = Array.from({ length: 10 }, () => spawnScript(MIGRATOR, [url, JSON.stringify(DEFINITION)]))
   const ends = await Promise.all(children.map(({ exited }) => exited))
   expect(ends.map(({ code }) => code)).toEqual(Array(10).fill(0))
   const applied = children.flatMap(({ lines }) => lines.filter((line) => line.startsWith('applied')))
   expect(applied.sort()).toEqual(MIGRATIONS.map(({ version }) => `applied 000${version}_m${version}`))
-  expect(await schemaStatus(db, MIGRATIONS)).toMatchObject({ state: 'current' })
+  expect(await schemaStatus(db, DEFINITION)).toMatchObject({ state: 'current' })
 })

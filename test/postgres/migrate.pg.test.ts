@@ -44,9 +44,13 @@ const columns = async (db: Database) =>
 describe.each([18, 14] as const)('migrating on Postgres %i', (major) => {
   test('applies what is pending, once, and remembers who did it', async () => {
     const { db } = await openTestDatabase({ major, applicationName: 'deploy' })
-    expect(await migrate(db, { migrations: [NOTES] })).toEqual({ applied: ['0001_notes'], version: 1 })
-    expect(await migrate(db, { migrations: [NOTES, FLAGS] })).toEqual({ applied: ['0002_flags'], version: 2 })
-    expect(await migrate(db, { migrations: [NOTES, FLAGS] })).toEqual({ applied: [], version: 2 })
+    expect(await migrate(db, { migrations: [NOTES] })).toEqual({ applied: ['0001_notes'], placed: [], version: 1 })
+    expect(await migrate(db, { migrations: [NOTES, FLAGS] })).toEqual({
+      applied: ['0002_flags'],
+      placed: [],
+      version: 2,
+    })
+    expect(await migrate(db, { migrations: [NOTES, FLAGS] })).toEqual({ applied: [], placed: [], version: 2 })
     expect(await columns(db)).toEqual(['flag', 'id', 'text'])
     const { rows } = await db.query(
       `select version, name, applied_by as by, breaks_older as breaks from ${db.schema}.migrations order by 1`,
@@ -76,7 +80,11 @@ describe.each([18, 14] as const)('migrating on Postgres %i', (major) => {
       db.query(`select indisvalid as valid from pg_index where indexrelid = '${db.schema}.notes_id'::regclass`)
     expect((await valid()).rows).toEqual([{ valid: false }])
     await db.query(`delete from ${db.schema}.notes`)
-    expect(await migrate(db, { migrations: [NOTES, FLAGS, INDEX] })).toEqual({ applied: ['0003_index'], version: 3 })
+    expect(await migrate(db, { migrations: [NOTES, FLAGS, INDEX] })).toEqual({
+      applied: ['0003_index'],
+      placed: [],
+      version: 3,
+    })
     expect((await valid()).rows).toEqual([{ valid: true }])
   })
 })
@@ -141,7 +149,7 @@ describe("other people's locks", () => {
 describe('versions', () => {
   test('an empty or older schema sends a process to `aftercommit migrate`', async () => {
     const { db } = await openTestDatabase()
-    const usable = (migrations: Migration[]) => assertSchemaUsable(db, migrations)
+    const usable = (migrations: Migration[]) => assertSchemaUsable(db, { migrations })
     await expect(usable([NOTES])).rejects.toThrow(/at version 0 .* needs version 1.*aftercommit migrate/)
     await migrate(db, { migrations: [NOTES] })
     await usable([NOTES])
@@ -151,10 +159,15 @@ describe('versions', () => {
   test('a newer schema is fine for an older process, unless a migration says otherwise', async () => {
     const { db } = await openTestDatabase()
     await migrate(db, { migrations: [NOTES, FLAGS] })
-    await assertSchemaUsable(db, [NOTES])
-    expect(await schemaStatus(db, [NOTES])).toMatchObject({ state: 'ahead', current: 2, latest: 1, pending: [] })
+    await assertSchemaUsable(db, { migrations: [NOTES] })
+    expect(await schemaStatus(db, { migrations: [NOTES] })).toMatchObject({
+      state: 'ahead',
+      current: 2,
+      latest: 1,
+      pending: [],
+    })
     await migrate(db, { migrations: [NOTES, FLAGS, BREAKING] })
-    const refused = assertSchemaUsable(db, [NOTES, FLAGS])
+    const refused = assertSchemaUsable(db, { migrations: [NOTES, FLAGS] })
     await expect(refused).rejects.toMatchObject({ code: 'SCHEMA_TOO_NEW' })
     await expect(refused).rejects.toThrow(/at version 3, .*only version 2/)
     await expect(migrate(db, { migrations: [NOTES] })).rejects.toMatchObject({ code: 'SCHEMA_TOO_NEW' })
@@ -165,16 +178,20 @@ describe('versions', () => {
     await migrate(db, { migrations: [NOTES] })
     const edited = migration(1, 'notes', `${NOTES.sql} -- harmless`)
     await expect(migrate(db, { migrations: [edited, FLAGS] })).rejects.toMatchObject({ code: 'MIGRATION_CHANGED' })
-    await expect(assertSchemaUsable(db, [edited])).rejects.toThrow('0001_notes')
+    await expect(assertSchemaUsable(db, { migrations: [edited] })).rejects.toThrow('0001_notes')
   })
 
   test('a target version is where it stops', async () => {
     const { db } = await openTestDatabase()
     expect(await migrate(db, { migrations: [NOTES, FLAGS], targetVersion: 1 })).toEqual({
       applied: ['0001_notes'],
+      placed: [],
       version: 1,
     })
-    expect(await schemaStatus(db, [NOTES, FLAGS])).toMatchObject({ state: 'behind', pending: ['0002_flags'] })
+    expect(await schemaStatus(db, { migrations: [NOTES, FLAGS] })).toMatchObject({
+      state: 'behind',
+      pending: ['0002_flags'],
+    })
   })
 })
 
@@ -189,7 +206,7 @@ describe('hostile surroundings', () => {
       '-- older: keep\ncreate function :schema.own() returns text language sql as $f$ select :schema_literal::text $f$;',
     )
     await migrate(db, { migrations: [NOTES, FLAGS, INDEX, literal] })
-    await assertSchemaUsable(db, [NOTES, FLAGS, INDEX, literal])
+    await assertSchemaUsable(db, { migrations: [NOTES, FLAGS, INDEX, literal] })
     expect(await columns(db)).toEqual(['flag', 'id', 'text'])
     expect((await db.query(`select ${db.schema}.own() as name`)).rows).toEqual([{ name: schema }])
   })
@@ -208,7 +225,7 @@ describe('hostile surroundings', () => {
       alter database ${name} set search_path = evil, pg_catalog`)
     const db = openDatabase({ database: url })
     expect(await migrate(db, { migrations: [NOTES] })).toMatchObject({ version: 1 })
-    await assertSchemaUsable(db, [NOTES])
+    await assertSchemaUsable(db, { migrations: [NOTES] })
     expect((await admin.query('select from evil.migrations')).rowCount).toBe(0)
   })
 

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -93,14 +93,19 @@ describe('comparing build and database', () => {
 describe('embedding', () => {
   const script = fileURLToPath(new URL('../../scripts/embed-migrations.mjs', import.meta.url))
 
-  function embed(files: Record<string, string>) {
+  function embed(files: Record<string, string>, sqlFiles: Record<string, string> = {}) {
     const folder = mkdtempSync(join(tmpdir(), 'ac-embed-'))
     onTestFinished(() => rmSync(folder, { recursive: true }))
+    mkdirSync(join(folder, 'sql/notes'), { recursive: true })
     for (const [name, sql] of Object.entries(files)) writeFileSync(join(folder, name), sql)
+    for (const [name, sql] of Object.entries(sqlFiles)) writeFileSync(join(folder, 'sql', name), sql)
     const target = join(folder, 'out.ts')
-    const { status, stderr } = spawnSync(process.execPath, [script, folder, target], { encoding: 'utf8' })
+    const options = { encoding: 'utf8' } as const
+    const { status, stderr } = spawnSync(process.execPath, [script, folder, target, join(folder, 'sql')], options)
     return { status, stderr, written: status === 0 ? readFileSync(target, 'utf8') : '' }
   }
+  const callable = (name: string, body = 'select 1') =>
+    `-- grants: run\n-- Answers.\ncreate or replace function :schema.${name}() returns integer language sql as $$ ${body} $$;`
   const header = '-- why: x\n-- locks: none\n-- older: keep\n'
 
   test('writes version, name, text and checksum', () => {
@@ -124,5 +129,42 @@ describe('embedding', () => {
   test('refuses a gap in the numbers and a strange name', () => {
     expect(embed({ '0001_one.sql': header, '0003_three.sql': header }).stderr).toContain('the next number is 0002')
     expect(embed({ 'one.sql': header }).stderr).toContain('0001_what_it_does.sql')
+  })
+
+  test('puts functions after those they call, and names shared settings once', () => {
+    const { written } = embed(
+      {},
+      {
+        'notes/a.sql': callable('a', 'select :schema.b()'),
+        'notes/b.sql': callable('b').replace('language sql', 'language sql :careful'),
+        'plan_settings.sql': '-- settings: careful\n-- Why.\nset jit = off',
+      },
+    )
+    expect(written.indexOf('"notes/b"')).toBeLessThan(written.indexOf('"notes/a"'))
+    expect(written).toContain('language sql set jit = off as')
+  })
+
+  test('refuses a file without rights, comment or the name of what it creates, and a function in a migration', () => {
+    const { stderr } = embed(
+      { '0001_one.sql': `${header}create function :schema.f() returns integer language sql as 'select 1';` },
+      {
+        'notes/a.sql': callable('a').replace('-- grants: run', '-- grants: all'),
+        'notes/b.sql': callable('b').replace('-- Answers.\n', ''),
+        'notes/c.sql': callable('d'),
+        'notes/e.sql': callable('e') + callable('f'),
+      },
+    )
+    expect(stderr).toContain('0001_one.sql: functions, views and triggers belong to sql/')
+    expect(stderr).toContain('sql/notes/a.sql: the first line must be "-- grants: emit"')
+    expect(stderr).toContain('sql/notes/b.sql: a comment below the first line is missing')
+    expect(stderr).toContain('sql/notes/c.sql: it defines d; name it the same')
+  })
+
+  test('refuses functions that call each other in a circle', () => {
+    const { stderr } = embed(
+      {},
+      { 'notes/a.sql': callable('a', 'select :schema.b()'), 'notes/b.sql': callable('b', 'select :schema.a()') },
+    )
+    expect(stderr).toContain('calls itself through a, b')
   })
 })

@@ -10,6 +10,7 @@ import {
   type Database,
   type DatabaseOptions,
   loadMigrations,
+  loadSqlFiles,
   migrate,
 } from '../../src/postgres/index.ts'
 
@@ -115,7 +116,9 @@ const templates = new Map<string, Promise<string>>()
 function makeTemplate(server: string): Promise<string> {
   return admin(server, async (client) => {
     const migrations = await loadMigrations()
-    const content = hash('sha256', migrations.map(({ checksum }) => checksum).join(), 'hex')
+    const sql = await loadSqlFiles()
+    const hashes = [...migrations.map(({ checksum }) => checksum), ...sql.files.map((file) => file.hash)]
+    const content = hash('sha256', hashes.join(), 'hex')
     const name = `ac_template_${content.slice(0, 32)}`
     await client.query(`select pg_advisory_lock(hashtextextended('ac_template', 0))`)
     const { rowCount } = await client.query(`select from pg_database where datname = $1`, [name])
@@ -124,7 +127,7 @@ function makeTemplate(server: string): Promise<string> {
     await client.query(`drop database if exists ${building} with (force)`)
     await client.query(`create database ${building}`)
     const db = createDatabase({ database: withDatabase(server, building) })
-    await migrate(db, { migrations })
+    await migrate(db, { migrations, sql })
     await db.close()
     await client.query(`alter database ${building} rename to ${name}`)
     return name

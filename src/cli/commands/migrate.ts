@@ -4,6 +4,7 @@ import { collect } from '../arguments.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { type Invocation, runCommand } from '../invocation.ts'
 import type { Output } from '../output.ts'
+import { plural } from '../plural.ts'
 
 interface Options {
   readonly grantEmit?: string[]
@@ -11,6 +12,7 @@ interface Options {
   readonly stream?: string[]
   readonly adoptStreams?: boolean
   readonly dryRun?: boolean
+  readonly sql?: boolean
 }
 
 export function define(command: Command): void {
@@ -20,6 +22,7 @@ export function define(command: Command): void {
     .addOption(new Option('--stream <type...>', 'aggregate types to keep as streams').argParser(collect))
     .option('--adopt-streams', 'take over plain events of those types that exist already')
     .option('--dry-run', 'list what would be applied, and do nothing')
+    .option('--sql', 'print the SQL that would be run, and do nothing')
     .action(() => runCommand<Options>(command, migrate))
 }
 
@@ -28,33 +31,42 @@ async function migrate(invocation: Invocation<Options>): Promise<ExitCode> {
   const { stream } = options
   const ac = await invocation.open(stream === undefined ? {} : { events: defineEvents({}, { streams: stream }) })
   if (options.dryRun) return listPending(ac, output)
+  if (options.sql) {
+    const { grantEmit = [], grantRun = [] } = options
+    output.data((await ac.migrationScript({ grantEmit, grantRun })).trimEnd())
+    return EXIT.ok
+  }
   const { green } = output.talkColors
-  const { applied, version } = await ac.migrate({
+  const { applied, placed, version } = await ac.migrate({
     signal,
     adoptStreams: options.adoptStreams ?? false,
     onStep(step) {
       if (step.kind === 'applied') output.talk(`${green('✓')} ${step.migration}`)
+      else if (step.kind === 'placed') output.talk(`${green('✓')} ${countFiles(step.files)}`)
       else if (step.kind === 'waiting') output.talk('… another migrator is at work; waiting for it')
       else output.talk(`… ${step.migration} waits for the locks of other sessions (attempt ${step.attempt})`)
     },
   })
   const grants = await grantAll(ac, options, output)
   const failed = grants.filter(({ error }) => error !== null)
-  if (output.json) output.document({ applied, version, grants })
-  else
-    output.data(
-      applied.length === 0 ? `Schema is at version ${version}; nothing to do.` : `Schema is at version ${version}.`,
-    )
+  const isNew = applied.length > 0 || placed.length > 0
+  if (output.json) output.document({ applied, placed, version, grants })
+  else output.data(`Schema is at version ${version}${isNew ? '.' : '; nothing to do.'}`)
   return failed.length > 0 ? EXIT.partial : EXIT.ok
 }
 
 async function listPending(ac: Aftercommit, output: Output): Promise<ExitCode> {
   const { schema } = await ac.status()
-  const { version, latest, pending } = schema
-  if (output.json) output.document({ version, latest, pending })
-  else if (pending.length === 0) output.data(`Schema is at version ${version}; nothing to do.`)
-  else output.data(['Would be applied:', ...pending.map((name) => `  ${name}`)].join('\n'))
+  const { version, latest, pending, pendingFiles } = schema
+  const lines = [...pending, ...(pendingFiles.length === 0 ? [] : [countFiles(pendingFiles)])]
+  if (output.json) output.document({ version, latest, pending, pendingFiles })
+  else if (lines.length === 0) output.data(`Schema is at version ${version}; nothing to do.`)
+  else output.data(['Would be applied:', ...lines.map((line) => `  ${line}`)].join('\n'))
   return EXIT.ok
+}
+
+function countFiles(files: readonly string[]): string {
+  return `${plural(files.length, 'file')} of sql/: functions, triggers and views`
 }
 
 interface Grant {

@@ -43,12 +43,16 @@ function printStatus(status: Status, deliveries: DeliveryStatus | null, output: 
   if (output.verbose) printPartitions(partitions, output)
 }
 
-function describeSchema({ state, version, latest, pending }: Status['schema']): string {
+function describePending(migrations: readonly string[], files: readonly string[]): string {
+  return migrations.length > 0 ? count(migrations.length, 'migration') : count(files.length, 'file')
+}
+
+function describeSchema({ state, version, latest, pending, pendingFiles }: Status['schema']): string {
   switch (state) {
     case 'empty':
       return 'not installed. Run: aftercommit migrate'
     case 'behind':
-      return `version ${version} of ${latest}; ${count(pending.length, 'migration')} to apply. Run: aftercommit migrate`
+      return `version ${version} of ${latest}; ${describePending(pending, pendingFiles)} to apply. Run: aftercommit migrate`
     case 'too-new':
       return `version ${version}, too new for this aftercommit, which knows ${latest}. Deploy the newer one here too`
     case 'changed':

@@ -1,10 +1,7 @@
--- why: partitions that are split ahead of the head, the published frontier, the identity of a history.
--- locks: none that anybody waits for; every object here is new, and the row of log_state is written by nobody yet.
--- older: keep
-
+-- grants: run
 -- Splits the open-ended last partition while it is empty. An append never waits for more than the short lock_timeout,
 -- and never fails for want of a partition: until the split succeeds, rows go into the open one. Returns what was added.
-create function :schema.split_partitions() returns text[]
+create or replace function :schema.split_partitions() returns text[]
 language plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '50ms' as $aftercommit$
 declare
   v_size bigint := (select partition_size from :schema.settings);
@@ -50,27 +47,3 @@ begin
   return v_added;
 end
 $aftercommit$;
-
--- The frontier as other processes, standbys and bridges may rely on it. It never moves back within an epoch.
-create function :schema.publish_frontier(p_epoch integer, p_frontier bigint, p_witness bigint) returns boolean
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $aftercommit$
-begin
-  update :schema.log_state
-     set frontier = p_frontier, witness = greatest(witness, p_witness)
-   where epoch = p_epoch and frontier < p_frontier;
-  return found;
-end
-$aftercommit$;
-
--- Server, timeline and database: a history that goes on elsewhere is another history.
-create function :schema.log_identity() returns text
-language sql stable set search_path = pg_catalog, pg_temp as $aftercommit$
-  select format('%s/%s/%s',
-    (select system_identifier from pg_control_system()),
-    case when pg_is_in_recovery() then '-' else left(pg_walfile_name(pg_current_wal_lsn()), 8) end,
-    (select oid from pg_database where datname = current_database()))
-$aftercommit$;
-
-update :schema.log_state set identity = :schema.log_identity();
-
-revoke all on all functions in schema :schema from public;

@@ -1,5 +1,5 @@
 -- why: named readers with their checkpoints and leases, dead letters, parked events, processed keys, projections, relays.
--- locks: none that anybody waits for; every object here is new.
+-- locks: none; every object here is new.
 -- older: keep
 
 create table :schema.subscriptions (
@@ -61,6 +61,9 @@ create table :schema.letters (
   who text,
   reason text,
   changed_at timestamptz not null default clock_timestamp(),
+  -- Everything needed to make the delivery of a dead letter again, and the one that was made.
+  delivery jsonb,
+  placed bigint,
   unique (kind, owner, event_id)
 );
 create index letters_open on :schema.letters (kind, owner, key) include (status, parks)
@@ -70,6 +73,7 @@ create index letters_streak on :schema.letters (kind, owner) where streak;
 create index letters_marked on :schema.letters (kind, owner, position)
   where status = 'redriving' or (parks and status in ('discarded', 'resolved'));
 create index letters_recent on :schema.letters (changed_at desc, id desc);
+create index letters_to_place on :schema.letters (position) where status = 'redriving' and delivery is not null and placed is null;
 -- What retention goes by.
 create index letters_settled on :schema.letters (changed_at) where status in ('resolved', 'discarded') and not parks;
 
@@ -126,44 +130,3 @@ create table :schema.frontier_marks (
   at timestamptz primary key default clock_timestamp(),
   frontier bigint not null
 );
-
-create or replace function :schema.publish_frontier(p_epoch integer, p_frontier bigint, p_witness bigint) returns boolean
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $aftercommit$
-begin
-  -- Nobody has looked yet whether this is the same history: what was final in another one is not published here.
-  if exists (select from :schema.log_state where identity <> :schema.log_identity()) then return false; end if;
-  update :schema.log_state
-     set frontier = p_frontier, witness = greatest(witness, p_witness)
-   where epoch = p_epoch and frontier < p_frontier;
-  if not found then return false; end if;
-  insert into :schema.frontier_marks (frontier)
-  select p_frontier
-   where not exists (select from :schema.frontier_marks where at > clock_timestamp() - interval '1 minute')
-  on conflict do nothing;
-  return true;
-end
-$aftercommit$;
-
--- What SQL users may rely on.
-create view :schema.checkpoints as
-  select id as subscription_id, partition, position, last_event_id, updated_at, owner
-    from :schema.subscription_partitions;
-
-create view :schema.dead_letters as
-  select id, kind, owner, key, event_id, position, event, error, attempts, first_attempt_at, last_attempt_at, status, who, reason
-    from :schema.letters;
-
-create view :schema.outbox as
-  select e.id as event_id, b.relay, b.published_at
-    from :schema.relay_batches b
-    join :schema.events e on e.position between b.first_position and b.last_position and b.positions @> e.position;
-
-create view :schema.processed_events as
-  select event_id, subscription_id, processed_at
-    from :schema.processed;
-
--- Whether the process holds the lock that proves it is alive; behind a pooler it cannot.
-alter table :schema.processes add column locked boolean not null default false;
-
--- New functions are nobody's until granted.
-revoke all on all functions in schema :schema from public;

@@ -1,5 +1,5 @@
 -- why: documents that observers keep for searching, found by their words and versioned by the position of their event.
--- locks: none that anybody waits for; every object here is new.
+-- locks: none; every object here is new.
 -- older: keep
 
 -- One row per index. What events say goes to `generation`, and to `building` as well while a reindex fills it. Writers

@@ -1,5 +1,5 @@
 -- why: the browsers that users let us push to, and which of them have a message while others are tried again.
--- locks: none that anybody waits for; every object here is new.
+-- locks: none; every object here is new.
 -- older: keep
 
 -- One row per browser. Its address is a capability: whoever has it and the keys may reach the person behind it.

@@ -1,12 +1,9 @@
--- why: detection of forked histories, which also fences the owners of subscriptions.
--- locks: none that anybody waits for; the function is new.
--- older: keep
-
+-- grants: run
 -- Looks whether history can have forked since the last look, and begins a new epoch if so; o_began says why. o_problem is
 -- set when the log cannot be read safely at all. The order of the reads matters: the state first, the sequence last, so
 -- that appends and readers at work in between only move the later values up. A suspicion is looked at again under the
 -- row lock, which also decides between processes that notice together.
-create function :schema.check_log(out o_epoch integer, out o_frontier bigint, out o_head bigint, out o_began text, out o_problem text)
+create or replace function :schema.check_log(out o_epoch integer, out o_frontier bigint, out o_head bigint, out o_began text, out o_problem text)
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $aftercommit$
 declare
   v_state record;
@@ -83,5 +80,3 @@ begin
   o_frontier := v_state.frontier;
 end
 $aftercommit$;
-
-revoke all on function :schema.check_log() from public;

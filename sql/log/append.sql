@@ -1,0 +1,73 @@
+-- grants: emit
+-- Appends one event and returns 'position' or 'position:version'. A plain event is one insert; streams and chosen ids
+-- take their row first. What is seldom given comes in p_extra: tenant, changes, previous, chosen (the caller chose the
+-- id), expected (the version the stream must be at). A scalar result and few parameters: measured 10 % per append.
+create or replace function :schema.append(
+  p_id text, p_type text, p_aggregate_type text, p_aggregate_id text, p_payload jsonb, p_metadata jsonb,
+  p_occurred_at timestamptz default null, p_extra jsonb default null)
+returns text
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $aftercommit$
+declare
+  v_adopted boolean;
+  v_version bigint;
+  v_position bigint;
+  v_known text;
+begin
+  if p_extra ? 'chosen' then
+    select concat_ws(':', position, version) into v_known from :schema.event_ids where id = p_id;
+    if found then return v_known; end if;
+  end if;
+
+  if p_aggregate_type is not null then
+    select adopted into v_adopted from :schema.stream_types where aggregate_type = p_aggregate_type;
+    if found then
+      v_version := :schema.next_version(p_aggregate_type, p_aggregate_id, v_adopted);
+      if v_version - 1 <> (p_extra ->> 'expected')::bigint then
+        -- Whoever had the row of the stream before may have appended this very id: then it is no conflict.
+        if p_extra ? 'chosen' then
+          select concat_ws(':', position, version) into v_known from :schema.event_ids where id = p_id;
+          if found then
+            update :schema.streams set version = version - 1
+             where aggregate_type = p_aggregate_type and aggregate_id = p_aggregate_id;
+            return v_known;
+          end if;
+        end if;
+        raise exception 'Stream %/% is at version %, not %.',
+          p_aggregate_type, p_aggregate_id, v_version - 1, p_extra ->> 'expected'
+          using errcode = 'AC001', detail = (v_version - 1)::text;
+      end if;
+    end if;
+  end if;
+
+  if p_extra is null then
+    insert into :schema.events (id, type, aggregate_type, aggregate_id, version, payload, metadata, occurred_at)
+    values (p_id, p_type, p_aggregate_type, p_aggregate_id, v_version, p_payload, p_metadata, coalesce(p_occurred_at, clock_timestamp()))
+    returning position into v_position;
+    return concat_ws(':', v_position, v_version);
+  end if;
+
+  if v_version is null and p_extra ? 'expected' then
+    raise exception 'Aggregate type % is not declared as a stream.', coalesce(p_aggregate_type, '(none)')
+      using errcode = 'AC002';
+  end if;
+  v_position := nextval(:positions_literal);
+  if p_extra ? 'chosen' then
+    insert into :schema.event_ids (id, position, version) values (p_id, v_position, v_version)
+    on conflict (id) do nothing;
+    if not found then
+      -- Somebody else's append of the same id committed while this one waited for it: theirs is the event. The version
+      -- taken above is given back, and the number becomes a hole.
+      if v_version is not null then
+        update :schema.streams set version = version - 1
+         where aggregate_type = p_aggregate_type and aggregate_id = p_aggregate_id;
+      end if;
+      select position, version into strict v_position, v_version from :schema.event_ids where id = p_id;
+      return concat_ws(':', v_position, v_version);
+    end if;
+  end if;
+  insert into :schema.events (position, id, type, aggregate_type, aggregate_id, version, tenant, payload, changes, previous, metadata, occurred_at)
+  values (v_position, p_id, p_type, p_aggregate_type, p_aggregate_id, v_version, p_extra ->> 'tenant', p_payload,
+    p_extra -> 'changes', p_extra -> 'previous', p_metadata, coalesce(p_occurred_at, clock_timestamp()));
+  return concat_ws(':', v_position, v_version);
+end
+$aftercommit$;

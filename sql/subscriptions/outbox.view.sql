@@ -1,0 +1,6 @@
+-- grants: read
+-- Events that a relay has published, with the time of their batch.
+create or replace view :schema.outbox as
+  select e.id as event_id, b.relay, b.published_at
+    from :schema.relay_batches b
+    join :schema.events e on e.position between b.first_position and b.last_position and b.positions @> e.position;

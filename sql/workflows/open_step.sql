@@ -1,0 +1,36 @@
+-- grants: none
+-- What a step needs before it writes: the delivery that brought its input is deleted, where its claim still stands, and its
+-- unique key is taken. Returns the instance that has the key already; nothing was written then.
+create or replace function :schema.open_step(p_type text, p_id text, p jsonb) returns text
+language plpgsql as $aftercommit$
+declare
+  v_letter bigint;
+  v_holder text;
+begin
+  if p ? 'done' then
+    -- Under the lock of the instance: whoever cancelled what brought this input has ended by now, and it is seen.
+    delete from :schema.deliveries
+     where segment = (p -> 'done' ->> 0)::smallint and id = (p -> 'done' ->> 1)::bigint and token = (p -> 'done' ->> 2)::bigint
+    returning letter into v_letter;
+    if not found then
+      raise exception 'The claim was lost.' using errcode = 'AC014';
+    end if;
+    if v_letter is not null then
+      update :schema.letters set status = 'resolved', changed_at = clock_timestamp() where id = v_letter and status = 'redriving';
+    end if;
+  end if;
+  if p ? 'key' then
+    loop
+      insert into :schema.workflow_keys (type, unique_key, id) values (p_type, p ->> 'key', p_id) on conflict do nothing;
+      exit when found;
+      select id into v_holder from :schema.workflow_keys where type = p_type and unique_key = p ->> 'key';
+      -- Given back in between.
+      continue when not found;
+      exit when v_holder = p_id;
+      return v_holder;
+    end loop;
+    delete from :schema.workflow_keys where type = p_type and unique_key = p ->> 'freed' and id = p_id;
+  end if;
+  return null;
+end
+$aftercommit$;

@@ -1,0 +1,121 @@
+/**
+ * Least rights. An emitting role may call the append functions and nothing else: it cannot read payloads, touch the
+ * sequence or change history. A running role may read the log and keep its own marks. Rights on functions and views
+ * stand in the first line of their file in sql/; rights on tables stand here.
+ *
+ * The database remembers who was granted what, so that `migrate` gives the rights again on what it adds.
+ */
+import type { Database } from './database.ts'
+import { quoteIdentifier, quoteLiteral, type SchemaName } from './identifiers.ts'
+import type { Queryable } from './queryable.ts'
+import { loadSqlFiles, type SqlFile } from './sql-files.ts'
+
+export type Right = 'emit' | 'run'
+
+/** What a running role may do with each table. A table that is not listed is the owner's alone. */
+const TABLES: Readonly<Record<string, readonly string[]>> = {
+  select: [
+    'events',
+    'event_ids',
+    'settings',
+    'log_state',
+    'epochs',
+    'stream_types',
+    'streams',
+    'migrations',
+    'sql_files',
+    'positions',
+    'delivery_lanes',
+    'workflow_snapshots',
+  ],
+  insert: ['audit'],
+  // Written once and never changed.
+  'select, insert': ['observer_actions', 'observer_versions', 'runs'],
+  // Rows that another role makes, or that are there for good.
+  'select, update': ['delivery_state', 'workflow_instances'],
+  'select, insert, update, delete': [
+    'idle_marks',
+    'processes',
+    'frontier_marks',
+    'subscriptions',
+    'subscription_partitions',
+    'letters',
+    'parked',
+    'processed',
+    'checkpoint_marks',
+    'projection_states',
+    'relay_batches',
+    'deliveries',
+    'delivery_workers',
+    'delivery_pauses',
+    'destinations',
+    'observer_alerts',
+    'push_subscriptions',
+    'push_progress',
+    'workflow_inputs',
+    'input_observations',
+    'schedules',
+    'search_documents',
+    'search_indexes',
+  ],
+}
+const SEQUENCES = ['delivery_ids']
+
+/** Statements that give a role its rights on everything that is there now. */
+export function grantStatements(files: readonly SqlFile[], schema: SchemaName, role: string, right: Right): string[] {
+  const to = quoteIdentifier(role)
+  const own = (names: readonly string[]) => names.map((name) => `${schema.quoted}.${quoteIdentifier(name)}`).join(', ')
+  const objects = (kind: SqlFile['kind'], wanted: readonly SqlFile['grants'][]) =>
+    files.filter((file) => file.kind === kind && wanted.includes(file.grants)).map(({ object }) => object!)
+  const remember =
+    `insert into ${schema.quoted}.granted_roles (role, "right", version)\n` +
+    `select ${quoteLiteral(role)}, '${right}', max(version) from ${schema.quoted}.migrations\n` +
+    'on conflict (role, "right") do update set version = excluded.version'
+  const usage = `grant usage on schema ${schema.quoted} to ${to}`
+  if (right === 'emit') {
+    return [usage, `grant execute on function ${own(objects('function', ['emit']))} to ${to}`, remember]
+  }
+  return [
+    usage,
+    `grant execute on function ${own(objects('function', ['emit', 'run', 'read']))} to ${to}`,
+    `grant select on ${own(objects('view', ['run', 'read']))} to ${to}`,
+    ...Object.entries(TABLES).map(([rights, tables]) => `grant ${rights} on ${own(tables)} to ${to}`),
+    `grant usage on sequence ${own(SEQUENCES)} to ${to}`,
+    remember,
+  ]
+}
+
+export interface GrantedRole {
+  readonly role: string
+  readonly right: Right
+  /** Of the schema when the rights were given. */
+  readonly version: number
+}
+
+/** Roles that were granted rights and still exist. */
+export async function selectGrantedRoles(db: Queryable): Promise<GrantedRole[]> {
+  const { rows } = await db.query<GrantedRole>(
+    `select g.role, g."right", g.version
+       from ${db.schema}.granted_roles g
+       join pg_catalog.pg_roles r on r.rolname = g.role
+      order by g.role, g."right"`,
+  )
+  return rows
+}
+
+export async function grantRole(db: Database, role: string, right: Right): Promise<void> {
+  const { files } = await loadSqlFiles()
+  await db.transaction(async (tx) => {
+    for (const statement of grantStatements(files, db.schemaName, role, right)) await tx.query(statement)
+  })
+}
+
+/** True when the role may also see who holds the frontier back; that right only a superuser or its admin can give. */
+export async function grantSessions(db: Queryable, role: string): Promise<boolean> {
+  try {
+    await db.query(`grant pg_read_all_stats to ${quoteIdentifier(role)}`)
+    return true
+  } catch {
+    return false
+  }
+}

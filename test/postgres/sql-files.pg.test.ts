@@ -1,0 +1,253 @@
+/** Functions, triggers and views as files: put in place when they differ, and never an older one over a newer one. */
+import { randomBytes } from 'node:crypto'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import {
+  assertSchemaUsable,
+  checksumOf,
+  type Database,
+  grantRole,
+  loadMigrations,
+  loadSqlFiles,
+  type Migration,
+  migrate,
+  migrationScript,
+  type SqlFile,
+  type SqlFiles,
+  schemaStatus,
+} from '../../src/postgres/index.ts'
+import { connect, openDatabase, openTestDatabase, serverUrl, testDatabase } from '../support/database.ts'
+
+const SERVERS = [18, 14] as const
+
+const file = (name: string, sql: string, more: Partial<SqlFile> = {}): SqlFile => ({
+  name: `notes/${name}`,
+  kind: 'function',
+  object: name,
+  grants: 'run',
+  comment: `About ${name}.`,
+  sql,
+  hash: checksumOf(sql),
+  ...more,
+})
+const answering = (answer: number, more: Partial<SqlFile> = {}) =>
+  file(
+    'answer',
+    `create or replace function :schema.answer() returns integer language sql as $$ select ${answer} $$`,
+    more,
+  )
+
+describe.each(SERVERS)('files on Postgres %i', (major) => {
+  test('a clean migration puts them in place, and a second one changes nothing', async () => {
+    const { db } = await openTestDatabase({ major })
+    const { files } = await loadSqlFiles()
+    expect((await migrate(db)).placed).toEqual(files.map(({ name }) => name))
+    const before = await snapshot(db)
+    expect(await migrate(db)).toMatchObject({ applied: [], placed: [] })
+    expect(await snapshot(db)).toEqual(before)
+    expect(await schemaStatus(db)).toMatchObject({ state: 'current', pendingFiles: [] })
+  })
+
+  test('the script of `--sql` arrives at the same schema, and is empty afterwards', async () => {
+    const { db } = await openTestDatabase({ major })
+    await migrate(db)
+    const { db: byHand, url } = await openTestDatabase({ major })
+    const script = await migrationScript(byHand)
+    await (await connect(url)).query(script)
+    expect(await snapshot(byHand)).toEqual(await snapshot(db))
+    expect(await migrationScript(byHand)).toBe('')
+    await assertSchemaUsable(byHand)
+  })
+
+  test('a file whose content differs is replaced, one that was dropped comes back, the others are left alone', async () => {
+    const { db } = await openTestDatabase({ major })
+    await migrate(db)
+    await db.query(`drop function ${db.schema}.new_id cascade`)
+    await db.query(`update ${db.schema}.sql_files set hash = 'other' where name = 'delivery/busy_lanes'`)
+    expect(await schemaStatus(db)).toMatchObject({
+      state: 'behind',
+      pendingFiles: ['delivery/busy_lanes', 'log/new_id'],
+    })
+    await expect(assertSchemaUsable(db)).rejects.toMatchObject({ code: 'SCHEMA_TOO_OLD' })
+    expect((await migrate(db)).placed).toEqual(['delivery/busy_lanes', 'log/new_id'])
+    await assertSchemaUsable(db)
+  })
+})
+
+describe('an older build', () => {
+  const newer = async (db: Database) => {
+    await migrate(db, { migrations: await tables(), sql: { version: 2, files: [answering(2)] } })
+  }
+
+  test('does not put its functions over those of a newer one, and works with them', async () => {
+    const { db } = await openTestDatabase()
+    await newer(db)
+    const old = { migrations: await tables(), sql: { version: 1, files: [answering(1), file('gone', GONE)] } }
+    expect(await migrate(db, old)).toMatchObject({ applied: [], placed: [] })
+    expect(await ask(db)).toBe(2)
+  })
+
+  test('is replaced by a newer one, also where only the version rises', async () => {
+    const { db } = await openTestDatabase()
+    const migrations = await tables()
+    const old: SqlFiles = { version: 1, files: [answering(1), file('gone', GONE)] }
+    await migrate(db, { migrations, sql: old })
+    expect((await migrate(db, { migrations, sql: { version: 2, files: [answering(2)] } })).placed).toEqual([
+      'notes/answer',
+    ])
+    expect(await ask(db)).toBe(2)
+    // What only the old build calls stays for it.
+    expect((await db.query(`select ${db.schema}.gone() as gone`)).rows).toEqual([{ gone: 1 }])
+    expect(await migrate(db, { migrations, sql: old })).toMatchObject({ placed: [] })
+    expect(await ask(db)).toBe(2)
+  })
+
+  test('a function of another signature under the same name is refused, and nothing changes', async () => {
+    const { db } = await openTestDatabase()
+    const migrations = await tables()
+    await migrate(db, { migrations, sql: { version: 1, files: [answering(1)] } })
+    const other = file(
+      'answer',
+      'create or replace function :schema.answer(to_what text) returns integer language sql as $$ select 2 $$',
+    )
+    const refused = migrate(db, { migrations, sql: { version: 2, files: [other] } })
+    await expect(refused).rejects.toMatchObject({ code: 'MIGRATION_FAILED', cause: { code: '42725' } })
+    await expect(refused).rejects.toThrow('sql/notes/answer')
+    expect(await ask(db)).toBe(1)
+  })
+})
+
+describe('rights', () => {
+  test('of a running role reach functions and tables that a later migration adds', async () => {
+    const { db, url } = await openTestDatabase()
+    await migrate(db)
+    const { role, runner } = await makeRole(db, url)
+    await grantRole(db, role, 'run')
+    const { files, version } = await loadSqlFiles()
+    const known = await loadMigrations()
+    await db.query(`revoke all on all tables in schema ${db.schema} from ${role}`)
+    const added = migration(known.length + 1, '-- older: keep\ncreate table :schema.more (id integer)')
+    await migrate(db, {
+      migrations: [...known, added],
+      sql: { version: version + 1, files: [...files, answering(3, { name: 'log/answer' })] },
+    })
+    expect(await ask(runner)).toBe(3)
+    expect((await runner.query(`select from ${db.schema}.events`)).rowCount).toBe(0)
+  })
+
+  test('of a running role are given again by a migration of tables alone', async () => {
+    const { db, url } = await openTestDatabase()
+    await migrate(db)
+    const { role, runner } = await makeRole(db, url)
+    await grantRole(db, role, 'run')
+    await db.query(`revoke all on ${db.schema}.events from ${role}`)
+    await expect(runner.query(`select from ${db.schema}.events`)).rejects.toMatchObject({ code: '42501' })
+    const known = await loadMigrations()
+    const added = migration(known.length + 1, '-- older: keep\nselect 1')
+    expect(await migrate(db, { migrations: [...known, added], sql: await loadSqlFiles() })).toMatchObject({
+      placed: [],
+    })
+    expect((await runner.query(`select from ${db.schema}.events`)).rowCount).toBe(0)
+  })
+
+  test('are nobody else’s: PUBLIC may call no function of the schema', async () => {
+    const { db } = await openTestDatabase()
+    await migrate(db)
+    const { rows } = await db.query(
+      `select p.proname from pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
+        where p.pronamespace = '${db.schema}'::regnamespace and a.grantee = 0`,
+    )
+    expect(rows).toEqual([])
+  })
+
+  test('of a role that was dropped meanwhile do not stop a migration', async () => {
+    const { db } = await openTestDatabase()
+    await migrate(db)
+    await db.query(
+      `insert into ${db.schema}.granted_roles values ('nobody_${randomBytes(4).toString('hex')}', 'run', 0)`,
+    )
+    await db.query(`update ${db.schema}.sql_files set hash = 'other' where name = 'log/new_id'`)
+    expect((await migrate(db)).placed).toEqual(['log/new_id'])
+  })
+})
+
+test.each([
+  ['D', 'disable trigger bell'],
+  ['A', 'enable always trigger bell'],
+  ['R', 'enable replica trigger bell'],
+])('a trigger that is replaced keeps how an operator enabled it (%s)', async (state, how) => {
+  const { db } = await openTestDatabase()
+  await migrate(db)
+  await db.query(`alter table ${db.schema}.events ${how}`)
+  await db.query(`update ${db.schema}.sql_files set hash = 'other' where name = 'log/bell'`)
+  expect((await migrate(db)).placed).toEqual(['log/bell'])
+  const { rows } = await db.query(
+    `select tgenabled::text as state from pg_trigger where tgname = 'bell' and tgrelid = '${db.schema}.events'::regclass`,
+  )
+  expect(rows).toEqual([{ state }])
+})
+
+test('every public function and view says in the database what it does', async () => {
+  const { db } = await openTestDatabase()
+  await migrate(db)
+  const { rows } = await db.query<{ name: string; comment: string }>(
+    `select proname::text as name, obj_description(oid, 'pg_proc') as comment from pg_proc where pronamespace = '${db.schema}'::regnamespace
+     union all
+     select relname::text, obj_description(oid, 'pg_class') from pg_class
+      where relnamespace = '${db.schema}'::regnamespace and relkind = 'v'`,
+  )
+  expect(rows.filter(({ comment }) => !comment)).toEqual([])
+  expect(rows.find(({ name }) => name === 'emit')?.comment).toContain('SQL')
+})
+
+test('eight migrators at once arrive at the schema of one', async () => {
+  const { db: alone } = await openTestDatabase()
+  await migrate(alone)
+  const { url } = await testDatabase()
+  const racers = Array.from({ length: 8 }, () => openDatabase({ database: url }))
+  await Promise.all(racers.map((db) => migrate(db)))
+  expect(await snapshot(racers[0]!)).toEqual(await snapshot(alone))
+})
+
+const GONE = 'create or replace function :schema.gone() returns integer language sql as $$ select 1 $$'
+
+function migration(version: number, sql: string): Migration {
+  return { version, name: `m${version}`, sql, checksum: checksumOf(sql) }
+}
+
+async function tables(): Promise<Migration[]> {
+  return [migration(1, '-- older: keep\ncreate table :schema.notes (id integer)')]
+}
+
+async function ask(db: Database): Promise<number> {
+  const { rows } = await db.query<{ answer: number }>(`select ${db.schema}.answer() as answer`)
+  return Number(rows[0]!.answer)
+}
+
+async function makeRole(db: Database, url: string) {
+  const role = `ac_run_${randomBytes(4).toString('hex')}`
+  const cluster = await connect(serverUrl())
+  await cluster.query(`create role ${role} login password '${role}'`)
+  onTestFinished(async () => {
+    await db.query(`drop owned by ${role}`)
+    await cluster.query(`drop role ${role}`)
+  })
+  return { role, runner: openDatabase({ database: url.replace(/\/\/[^/@]*@/, `//${role}:${role}@`) }) }
+}
+
+/** Everything of the schema that a migration could have left different, without times. */
+async function snapshot(db: Database): Promise<unknown> {
+  const results = await db.queryMany(`
+    select relname::text, relkind::text from pg_class where relnamespace = '${db.schema}'::regnamespace order by 1;
+    select table_name::text, column_name::text, data_type::text, column_default::text from information_schema.columns
+     where table_schema = '${db.schemaName.name}' order by 1, 2;
+    select proname::text, pg_get_functiondef(oid) as body, proacl::text, obj_description(oid, 'pg_proc') as comment
+      from pg_proc where pronamespace = '${db.schema}'::regnamespace order by 1;
+    select viewname::text, definition, obj_description(format('%I.%I', schemaname, viewname)::regclass, 'pg_class') as comment
+      from pg_views where schemaname = '${db.schemaName.name}' order by 1;
+    select tgrelid::regclass::text as on_table, tgname::text, tgenabled::text from pg_trigger
+     where tgrelid in (select oid from pg_class where relnamespace = '${db.schema}'::regnamespace) and not tgisinternal
+     order by 1, 2;
+    select version, name, checksum from ${db.schema}.migrations order by 1;
+    select name, kind, object, on_table, hash, version from ${db.schema}.sql_files order by 1`)
+  return results.map(({ rows }) => rows)
+}
