@@ -4,7 +4,7 @@
  */
 import type { Client, Pool as PgPool, PoolClient } from 'pg'
 import { AftercommitError } from '../errors.ts'
-import { type Clock, formatDuration, type Logger, withTimeout } from '../runtime/index.ts'
+import { type Clock, currentCause, formatDuration, type Logger, withTimeout } from '../runtime/index.ts'
 import {
   type ConnectionSettings,
   clientConfig,
@@ -141,7 +141,8 @@ export function createPool({ role, size, schema, settings, logger, clock }: Pool
         return fn(tx)
       }
       options.signal?.throwIfAborted()
-      return withClient((client) => runTransaction(client, schema, run, options, onHookError))
+      const cause = role === 'work' ? currentCause() : undefined
+      return withClient((client) => runTransaction(client, schema, run, options, { cause, onHookError }))
     },
     twoTrips: (first, decide) => withClient(async (client) => runTwoTrips(await loadDriver(), client, first, decide)),
     stats: () => ({

@@ -56,7 +56,7 @@ export async function openSession({ role, schema, settings, onHookError }: Sessi
     announcedPid: Number(Reflect.get(client, 'processID')),
     query: (text, values) => runQuery(client, text, values),
     queryMany: (text) => runQueries(client, text),
-    transaction: (fn, options = {}) => runTransaction(client, schema, fn, options, onHookError),
+    transaction: (fn, options = {}) => runTransaction(client, schema, fn, options, { onHookError }),
     onNotification(listener) {
       client.on('notification', ({ channel, payload }) => listener(channel, payload ?? ''))
     },

@@ -9,7 +9,7 @@
  */
 import type { Client } from 'pg'
 import { AftercommitError } from '../errors.ts'
-import { abortable } from '../runtime/index.ts'
+import { abortable, type Cause } from '../runtime/index.ts'
 import { destroyClient, runQuery } from './driver.ts'
 import type { Parameter, Queryable, QueryResult } from './queryable.ts'
 import { classify, endsSession, SQLSTATE, sqlstateOf } from './sqlstate.ts'
@@ -61,9 +61,9 @@ export async function runTransaction<T>(
   schema: string,
   fn: (tx: Transaction) => Promise<T>,
   { signal, ...options }: TransactionOptions,
-  onHookError: (error: unknown) => void,
+  { cause, onHookError }: { cause?: Cause | undefined; onHookError: (error: unknown) => void },
 ): Promise<T> {
-  await client.query(beginText(options))
+  await client.query(`${beginText(options)}${cause === undefined ? '' : causeText(client, cause)}`)
   const state: State = { ended: false, firstError: undefined, lost: undefined, savepoints: 0, hooks: [] }
   const tx = createTransaction(client, schema, state)
   const onLost = (error: Error) => {
@@ -157,6 +157,29 @@ function beginText({ isolation, readOnly, lockTimeoutMs, statementTimeoutMs }: O
     ...(lockTimeoutMs === undefined ? [] : [`set local lock_timeout = ${Math.ceil(lockTimeoutMs)}`]),
     ...(statementTimeoutMs === undefined ? [] : [`set local statement_timeout = ${Math.ceil(statementTimeoutMs)}`]),
   ].join('; ')
+}
+
+/**
+ * What the SQL function `emit` reads, so that events of triggers and functions carry the chain on. In the message of BEGIN: it
+ * costs no round trip. All of them are set, so that nothing of a setting of the session shows through.
+ */
+function causeText(client: Client, { correlationId, causationId, depth, userId, tenant, traceparent }: Cause): string {
+  const settings = {
+    correlation_id: correlationId,
+    causation_id: causationId,
+    depth: String(depth + 1),
+    user_id: userId,
+    tenant,
+    traceparent,
+  }
+  return Object.entries(settings)
+    .map(([name, value = '']) => `; set local aftercommit.${name} = ${client.escapeLiteral(withoutNul(value))}`)
+    .join('')
+}
+
+/** NUL would end the message; `emit` refuses it anyway. */
+function withoutNul(text: string): string {
+  return text.replaceAll('\0', '')
 }
 
 async function rollBack(client: Client, signal: AbortSignal | undefined): Promise<void> {

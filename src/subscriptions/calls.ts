@@ -110,21 +110,17 @@ function inTransaction(
   let handled: Promise<unknown> = Promise.resolve()
   const work = async (tx: Transaction) => {
     const context = new CallContext(run.definition.id, events[0]!, attempt, redriven, wrapTransaction(tx))
-    const told = tellCause(tx, cause)
-    // Awaited below; a connection that dies before that must not end the process.
-    told.catch(() => {})
     const call = watch(run, callAuthorized(run, cause, events, context), context)
     handled = call.lingering
     await call.result.catch((error) => {
       if ((error as { code?: string }).code === 'TIMED_OUT' || run.lost) tooLate.abort(error)
       throw error
     })
-    await told
     await settle(tx)
   }
   // Whatever the database's default: a term is a fence only for statements that see what was committed meanwhile.
   const result = run.exclusively(() =>
-    database.transaction(work, { isolation: 'read committed', signal: tooLate.signal }),
+    causedBy(cause, () => database.transaction(work, { isolation: 'read committed', signal: tooLate.signal })),
   )
   // The transaction ends when time is up; the handler may go on.
   return { result, lingering: result.catch(() => {}).then(() => handled) }
@@ -133,22 +129,6 @@ function inTransaction(
 async function moveCheckpoint(run: RunState, tx: Transaction, items: readonly Item[]): Promise<void> {
   const checkpoint = run.progress.checkpoint(items.map(({ event }) => event))
   if (!(await saveCheckpoint(tx, run.lease, checkpoint))) throw leaseLost(run)
-}
-
-/** What the database sees of the cause, so that writes captured by triggers keep the chain. */
-async function tellCause(tx: Transaction, event: AnyEvent): Promise<void> {
-  await tx.query(
-    `select set_config('aftercommit.correlation_id', $1::text, true), set_config('aftercommit.causation_id', $2::text, true),
-            set_config('aftercommit.depth', $3::text, true), set_config('aftercommit.user_id', $4::text, true),
-            set_config('aftercommit.tenant', $5::text, true)`,
-    [
-      event.metadata.correlationId ?? event.id,
-      event.id,
-      String(event.metadata.depth + 1),
-      event.metadata.userId ?? '',
-      event.tenant ?? '',
-    ],
-  )
 }
 
 function leaseLost({ definition }: RunState): AftercommitError {

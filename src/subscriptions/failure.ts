@@ -37,8 +37,11 @@ const FAULT_BACKOFF = { strategy: 'exponential', initialMs: 100, maxMs: 10_000 }
 
 /** No number of tries changes what was stored. */
 export function isHopeless(error: unknown): boolean {
-  return error instanceof AftercommitError && HOPELESS.has(error.code)
+  return (error instanceof AftercommitError && HOPELESS.has(error.code)) || sqlstateOf(error) === TOO_DEEP
 }
+
+/** As the SQL function `emit` says it. */
+const TOO_DEEP = 'AC006'
 
 const HOPELESS: ReadonlySet<string> = new Set(['UPCAST_FAILED', 'UNAUTHORIZED', 'UNDECODABLE', 'TOO_DEEP'])
 

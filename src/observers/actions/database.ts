@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { stringifyJson, toWire } from '../../events/index.ts'
 import type { AnyEvent } from '../../log/index.ts'
 import { classify, quoteIdentifier, sqlstateOf } from '../../postgres/index.ts'
+import { causedBy, isHopeless } from '../../subscriptions/index.ts'
 import type { ActionContext, ActionType, PreparedAction } from '../action.ts'
 import { ObserverError } from '../observer-error.ts'
 import { rendering } from './rendering.ts'
@@ -36,13 +37,8 @@ function prepare(config: DatabaseConfig, { database: db, clock }: ActionContext)
       const began = clock.monotonic()
       const argument = toArgument(event)
       try {
-        await db.transaction(
-          async (tx) => {
-            await tx.query(CAUSE, causeOf(event))
-            await tx.query(call, [argument])
-          },
-          { statementTimeoutMs: STATEMENT_TIMEOUT_MS, signal },
-        )
+        const options = { statementTimeoutMs: STATEMENT_TIMEOUT_MS, signal }
+        await causedBy(event, () => db.transaction((tx) => tx.query(call, [argument]), options))
       } catch (error) {
         throw signal.aborted ? error : failed(what, error)
       }
@@ -56,20 +52,11 @@ function prepare(config: DatabaseConfig, { database: db, clock }: ActionContext)
 
 const LIMITS = { maxBytes: 64 * 1_048_576, maxDepth: 1_000, name: 'event' }
 
-/** What the function emits is known to follow from this event: `emit` reads these settings. */
-const CAUSE = `select set_config('aftercommit.correlation_id', $1, true),
-                      set_config('aftercommit.causation_id', $2, true),
-                      set_config('aftercommit.user_id', $3, true),
-                      set_config('aftercommit.tenant', $4, true)`
-
-function causeOf({ id, tenant, metadata }: AnyEvent): string[] {
-  return [metadata.correlationId ?? id, id, metadata.userId ?? '', tenant ?? '']
-}
-
 /** Postgres quotes values in its messages, so only the state is told; the rest is in `cause`. */
 function failed(what: string, error: unknown): ObserverError {
   const state = sqlstateOf(error)
-  const transient = state === undefined || classify(error) !== 'permanent' || !HOPELESS.has(state.slice(0, 2))
+  const isWrong = state !== undefined && classify(error) === 'permanent' && HOPELESS.has(state.slice(0, 2))
+  const transient = !isWrong && !isHopeless(error)
   const said = state === undefined ? 'without an answer of the database' : `with SQLSTATE ${state}`
   const advice =
     state === UNDEFINED_FUNCTION
