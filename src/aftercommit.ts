@@ -43,6 +43,7 @@ import { createDrainLimit, createGroup, createHealth, createRegistry } from './r
 import { createSearch, keepSearch } from './search/index.ts'
 import { createSms } from './sms/index.ts'
 import {
+  assertOpenId,
   createProcessed,
   createRelays,
   createRetention,
@@ -285,7 +286,8 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
         neutralConfigHash: hashOf(resolved.schema, undefined),
         more: async () => [...(await diagnoseDeliveries(database, clock)), ...(await observing.diagnose())],
       }),
-    subscribe: (subscription) => subscriptions.register(toDefinition(subscription as SubscriptionOptions)),
+    subscribe: (subscription) =>
+      subscriptions.register(toDefinition(assertOpenId(subscription as SubscriptionOptions))),
     subscriptions: { get: subscriptions.get, list: subscriptions.list },
     processed,
     relay: relays.register,

@@ -32,7 +32,8 @@ export interface AuditStore {
 
 export function auditHook(options: AuditHookOptions = {}): HookOptions {
   const { name = 'audit', store = auditTable, actions, ...rest } = options
-  const mark = `audit:${name}:`
+  // No name contains a slash: the mark of hook `a` is not the beginning of the mark of hook `a:b`.
+  const mark = `audit:${name}/`
   return {
     ...rest,
     name,

@@ -19,6 +19,6 @@ export class HookCall extends LazySignal implements HookContext {
   }
 
   get idempotencyKey(): string {
-    return `hook:${this.hook}:${this.#eventId}`
+    return `hook:${this.hook}/${this.#eventId}`
   }
 }

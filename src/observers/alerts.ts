@@ -14,7 +14,7 @@ import { DEFAULT_RETRY, type ObserverConfig, type PrepareAction } from './config
 import { countForAlert } from './registry-statements.ts'
 
 export interface Alert {
-  /** Whom it concerns: an observer, or `observers` for the backlog. */
+  /** The name of an observer, or ALL_OBSERVERS. */
   readonly about: string
   readonly text: string
 }
@@ -72,13 +72,17 @@ export function createAlerts(
   }
 }
 
+/** No observer can have a name in parentheses. */
+const ALERTS = '(alerts)'
+/** What an alert about the backlog is about: an observer named `observers` has alerts of its own. */
+export const ALL_OBSERVERS = '(observers)'
+
 const SUBJECT = 'aftercommit: {{ about }} failed'
 const MESSAGE = '{{ about }}: {{ text }}{% if count > 1 %} ({{ count }} times since the last message){% endif %}'
 
 function toWork(type: ActionType, config: object, prepare: PrepareAction): Work {
   const prepared = prepare(type, config, { env: [], events: undefined })
-  // No observer can have this name.
-  const name = `(alerts)/${type.type}`
+  const name = `${ALERTS}/${type.type}`
   return {
     kind: 'action',
     name,
@@ -91,7 +95,7 @@ function toWork(type: ActionType, config: object, prepare: PrepareAction): Work 
         observer: 'alerts',
         action: type.type,
         attempt: delivery.attempt,
-        idempotencyKey: idempotencyKeyOf(event.id, 'alerts', type.type),
+        idempotencyKey: idempotencyKeyOf(event.id, ALERTS, type.type),
         createdAt: delivery.createdAt,
         signal,
         scope: scopeOf(event, {}),

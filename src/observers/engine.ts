@@ -15,7 +15,7 @@ import type { Database } from '../postgres/index.ts'
 import type { Clock, Logger, Registry } from '../runtime/index.ts'
 import { type Definition, type HandlerContext, type SubscriptionsPart, toDefinition } from '../subscriptions/index.ts'
 import type { ClosableActionContext } from './actions/index.ts'
-import { type Alerts, createAlerts } from './alerts.ts'
+import { ALL_OBSERVERS, type Alerts, createAlerts } from './alerts.ts'
 import type { CheckPorts, ObserverConfig, PrepareAction } from './config/index.ts'
 import { createExecutor, createRunningObserver, type Executor } from './executor.ts'
 import { listedEnv } from './listed-env.ts'
@@ -97,7 +97,7 @@ export function createEngine(parts: EngineParts): Engine {
     process: parts.process,
     backlog: () => selectBacklog(database, SUBSCRIPTION),
     threshold: () => wanted?.threshold ?? Number.POSITIVE_INFINITY,
-    alert: async (text) => wanted?.alerts.raise(database, { about: SUBSCRIPTION, text }),
+    alert: async (text) => wanted?.alerts.raise(database, { about: ALL_OBSERVERS, text }),
   })
 
   async function toPrepared({ settings, observers, actionTypes, prepare, contexts }: InForce): Promise<Prepared> {
@@ -185,8 +185,7 @@ export function createEngine(parts: EngineParts): Engine {
 
   /** Rows of names that are gone wait for whoever still has them. */
   function swapWorks(next: readonly Work[]): void {
-    const names = new Set(next.map(({ name }) => name))
-    for (const { kind, name } of works) if (!names.has(name)) delivering.unregister(kind, name)
+    for (const { kind, name } of works) delivering.unregister(kind, name)
     for (const work of next) delivering.register(work)
     works = next
   }

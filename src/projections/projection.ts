@@ -4,7 +4,7 @@ import type { AftercommitEvent } from '../events/index.ts'
 import type { AnyEvent, StartPoint } from '../log/index.ts'
 import type { Queryable } from '../postgres/index.ts'
 import type { Duration, RetryOptions } from '../runtime/index.ts'
-import { type HandlerContext, toDefinition } from '../subscriptions/index.ts'
+import { assertOpenId, type HandlerContext, toDefinition } from '../subscriptions/index.ts'
 import { type Fold, foldEvents } from './fold.ts'
 import { selectStatesOf, writeStates } from './statements.ts'
 
@@ -35,7 +35,7 @@ export function toProjection({ apply, ...options }: ProjectionOptions) {
   }
   const definition = toDefinition(
     {
-      ...options,
+      ...assertOpenId(options),
       transactional: true,
       handleBatch: (events, { tx }: HandlerContext) => project(fold, events, tx as Queryable),
     },

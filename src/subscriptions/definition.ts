@@ -140,6 +140,21 @@ export function toDefinition(options: SubscriptionOptions, extras: DefinitionExt
   }
 }
 
+/** Refuses ids of subscriptions that aftercommit registers itself: they would share a checkpoint with them. */
+export function assertOpenId<Options extends { readonly id: string }>(options: Options): Options {
+  const { id } = options
+  const parts = RESERVED.find(([pattern]) => pattern.test(id))
+  if (parts) refuse(`Subscription "${id}"`, `has an id that aftercommit uses for ${parts[1]}`)
+  return options
+}
+
+const RESERVED: readonly [pattern: RegExp, use: string][] = [
+  [/^observers(:|$)/, 'observers'],
+  [/^workflow:/, 'workflows'],
+  [/^hook:/, 'hooks'],
+  [/^redis:/, 'its Redis relay'],
+]
+
 /** A key of the user's own looks at a copy: the event itself is shared. */
 function toKeyOf(key: SubscriptionOptions['key']): Definition['keyOf'] {
   return key === undefined ? (event) => event.key : (event) => key(ownCopy(event))

@@ -17,7 +17,8 @@ export class CallContext extends LazySignal implements HandlerContext {
     this.subscription = subscription
     this.attempt = attempt
     this.redriven = redriven
-    this.idempotencyKey = `${subscription}:${event.id}`
+    // No subscription id contains a slash, so two subscriptions never share a key, whatever their event ids contain.
+    this.idempotencyKey = `${subscription}/${event.id}`
     this.tx = tx
   }
 }

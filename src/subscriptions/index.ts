@@ -8,6 +8,7 @@
  */
 export { assertAuthorized } from './authorize.ts'
 export {
+  assertOpenId,
   type Definition,
   type DefinitionExtras,
   type HandlerContext,

@@ -13,7 +13,7 @@ import {
   type Service,
   toMs,
 } from '../runtime/index.ts'
-import { type Definition, toDefinition } from './definition.ts'
+import { assertOpenId, type Definition, toDefinition } from './definition.ts'
 import { Progress } from './progress.ts'
 import { publishOnce } from './relay-once.ts'
 import { checkDays, checkSink, type RelayDefaults, type RelayHandle, type RelayOptions } from './relay-options.ts'
@@ -87,7 +87,7 @@ export function createRelays(options: RelaysOptions): Relays {
       retentionDays = defaults.retentionDays,
       source,
       ...rest
-    } = relay
+    } = assertOpenId(relay)
     checkSink(id, sink)
     checkDays(id, retentionDays)
     const sourceOf = source ?? `urn:aftercommit:${encodeURIComponent(database.schemaName.name)}`

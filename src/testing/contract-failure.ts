@@ -13,7 +13,7 @@ export const failureScenarios: readonly Scenario[] = [
         id: 'flaky',
         retry: { ...QUICKLY, maxAttempts: 5 },
         handle({ id }, { attempt, idempotencyKey }) {
-          tries.push([attempt, idempotencyKey === `flaky:${id}`])
+          tries.push([attempt, idempotencyKey === `flaky/${id}`])
           if (attempt < 3) throw new Error('not yet')
         },
       })

@@ -62,7 +62,7 @@ async function openPlay() {
     /** From the side of whoever asks: nothing is run here. */
     async ask(id: string, { effect = true, timer = true } = {}): Promise<void> {
       const { rows: lanes } = await sql.query(
-        `select aftercommit.delivery_lane('effect', 'task.do', '', '', 0::smallint) as effect,
+        `select aftercommit.delivery_lane('effect', 'task/do', '', '', 0::smallint) as effect,
                 aftercommit.delivery_lane('timer', 'task', '', '', 0::smallint) as timer`,
       )
       const chain = { correlation: 'c' }

@@ -1,7 +1,7 @@
 /** One record per event in the whole cluster, with whoever did it, and none of the audit itself. */
 import { describe, expect, it } from 'vitest'
 import { toAuditRecord } from '../../src/hooks/audit-record.ts'
-import { type AuditStore, auditHook } from '../../src/hooks/index.ts'
+import { type AuditStore, auditHook, type HookContext } from '../../src/hooks/index.ts'
 import { testEvent } from '../../src/testing/index.ts'
 import { eventually } from '../support/eventually.ts'
 import { openHooks } from './support/open-hooks.ts'
@@ -34,6 +34,20 @@ const store: AuditStore = {
 }
 
 describe('the audit hook', () => {
+  it('records events that another audit hook caused, also one whose name begins with its own', async () => {
+    const seen: string[] = []
+    const marks: string[] = []
+    const tx = { schema: 'aftercommit', query: async (_: string, [mark]: string[]) => void marks.push(mark!) } as never
+    const context = { tx, signal: new AbortController().signal } as unknown as HookContext
+    const auditing = (name: string) =>
+      auditHook({ name, store: { write: ({ id }) => void seen.push(`${name} ${id}`) } })
+    await auditing('a:b').handle(testEvent('order.placed', { id: '1' }), context)
+    const caused = testEvent('audit.written', { id: '2', metadata: { causationId: marks[0]! } })
+    await auditing('a:b').handle(caused, context)
+    await auditing('a').handle(caused, context)
+    expect(seen).toEqual(['a:b 1', 'a 2'])
+  })
+
   it('writes one record per event, however many instances there are', async () => {
     const { ac, another, sql, emitMany } = await openHooks()
     await sql.query('create table audit_log (id text, action text, actor text, ip text)')

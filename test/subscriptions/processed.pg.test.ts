@@ -249,7 +249,7 @@ function deliver(
       subscription: 'sub',
       attempt: 1,
       redriven: false,
-      idempotencyKey: `sub:${event.id}`,
+      idempotencyKey: `sub/${event.id}`,
       signal: new AbortController().signal,
     }),
   )

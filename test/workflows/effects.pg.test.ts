@@ -145,7 +145,7 @@ describe('an effect', () => {
       const found = await ac.deliveries.orphans()
       return found.length === 1 && found
     })
-    expect(orphans).toMatchObject([{ kind: 'effect', name: 'fulfilment.charge', count: 1 }])
+    expect(orphans).toMatchObject([{ kind: 'effect', name: 'fulfilment/charge', count: 1 }])
   })
 
   it('of an ordered workflow waits for the one before, also over a retry', async () => {

@@ -26,7 +26,7 @@ describe('an input', () => {
          from aftercommit.deliveries d join aftercommit.delivery_lanes l using (lane) order by d.id`,
     )
     expect(rows).toEqual([
-      { kind: 'effect', name: 'fulfilment.charge', key: '42', owner: 'fulfilment', later: false },
+      { kind: 'effect', name: 'fulfilment/charge', key: '42', owner: 'fulfilment', later: false },
       { kind: 'timer', name: 'fulfilment', key: '42', owner: 'fulfilment', later: true },
     ])
     expect(await ac.workflows.query(fulfilment, '42')).toEqual({

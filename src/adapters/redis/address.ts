@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { AftercommitError } from '../../errors.ts'
 
 /** Checked here, because the error of a URL that cannot be read quotes it, password and all. */
@@ -18,6 +19,11 @@ export function checkChannel(channel: unknown, what: string): string {
 /** Where word of events goes unless told otherwise. */
 export function channelOf(schema: string): string {
   return `aftercommit:${schema}:events`
+}
+
+/** The subscription that publishes to a channel. A hash stands for a channel that an id cannot hold. */
+export function subscriptionIdOf(channel: string): string {
+  return `redis:${/^[\w:.-]{1,190}$/.test(channel) ? channel : hash('sha256', channel, 'hex')}`
 }
 
 /** Beside the channel: which message was the last. */

@@ -7,7 +7,7 @@
 
 import type { HookRelay, RelayHost } from '../../hooks/index.ts'
 import type { AnyEvent } from '../../log/index.ts'
-import { channelOf, checkChannel } from './address.ts'
+import { channelOf, checkChannel, subscriptionIdOf } from './address.ts'
 import { createChain } from './chain.ts'
 import { loadClient } from './connection.ts'
 import { createEar, type Ear } from './ear.ts'
@@ -70,7 +70,7 @@ class RunningRelay {
   async start(): Promise<void> {
     this.#tell('hearing', new RedisError('CONNECTING'))
     this.#host.publishFrom({
-      id: `redis:${this.#channel.replace(/[^\w:.-]/g, '_')}`.slice(0, 200),
+      id: subscriptionIdOf(this.#channel),
       onChosen: () => this.#chosen(),
       publish: (events) => this.#publish(events),
     })
