@@ -86,7 +86,7 @@ export const deliveryScenarios: readonly Scenario[] = [
           chain: ['req-123', 'evt-0', 'user-456', 'web'],
           occurredAt,
         },
-        ['one', 1, false, 'one:evt-1', false],
+        ['one', 1, false, 'one/evt-1', false],
       ])
     },
   ],
