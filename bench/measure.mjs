@@ -52,14 +52,6 @@ export function medianRatio(rates, others) {
   return median(rates.map((rate, turn) => rate / others[turn]))
 }
 
-export function atLeast(what, value, wanted) {
-  return { what, value: value.toFixed(2), wanted: `goal ≥ ${wanted}`, met: value >= wanted }
-}
-
-export function atMost(what, value, wanted, unit) {
-  return { what, value: `${value.toFixed(2)} ${unit}`, wanted: `goal ≤ ${wanted} ${unit}`, met: value <= wanted }
-}
-
 export function perSecond(rate) {
   return `${Math.round(rate).toLocaleString('en')} /s`
 }

@@ -1,28 +1,17 @@
 /**
- * `npm run bench [case …] [--seconds 2] [--rounds 5] [--record]`: ratios, measured in one run on one server with one
- * Node. The variants of a case take turns, so that a slow moment of the machine meets them all; each figure is the
- * median of its rounds. Absolute figures vary by a factor of two between machines and days: only ratios count.
+ * `npm run bench -- [case …] [journeys] [--server embedded|system|postgres://…] [--seconds 2] [--rounds 5] [--record]`:
+ * ratios, measured in one run on one server with one Node. The variants of a case take turns, so that a slow moment of
+ * the machine meets them all; each figure is the median of its rounds. Absolute figures vary by a factor of two between
+ * machines and days: only ratios count. The exit code is 1 when a goal is missed.
  */
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, writeFileSync } from 'node:fs'
-import { cpus } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import { root } from '../scripts/steps.mjs'
-import { startBenchServer } from './server.mjs'
+import { parseBenchArguments, UsageError } from './arguments.mjs'
+import { anyMissed, verdictOf } from './goals.mjs'
+import { describeRun, recordRun } from './record.mjs'
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    seconds: { type: 'string', default: '2' },
-    rounds: { type: 'string', default: '5' },
-    record: { type: 'boolean', default: false },
-  },
-})
-const built = spawnSync(process.execPath, [join(root, 'scripts/build.mjs'), '--quiet'], { stdio: 'inherit' })
-if (built.status !== 0) process.exit(1)
-
-const names = [
+const cases = [
   'append',
   'batch',
   'bell',
@@ -51,52 +40,53 @@ const names = [
   'cache',
   'live',
 ]
-const chosen = positionals.length > 0 ? positionals : names
-const unknown = chosen.filter((name) => !names.includes(name))
-if (unknown.length > 0) {
-  console.error(`There is no bench called ${unknown.join(', ')}. There are: ${names.join(', ')}.`)
-  process.exit(2)
+
+process.exit(await main())
+
+async function main() {
+  try {
+    return await play(parseBenchArguments(process.argv.slice(2), { cases, journeys: [] }))
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error
+    console.error(error.message)
+    return 2
+  }
 }
 
-const server = await startBenchServer()
-const settings = { url: server.url, ms: Number(values.seconds) * 1_000, rounds: Number(values.rounds) }
-const results = []
-try {
-  console.log(`PostgreSQL ${server.version}, Node ${process.version}, ${cpus().length} cores, fsync on\n`)
-  for (const name of chosen) {
-    const { run } = await import(`./cases/${name}.mjs`)
-    const result = { name, ...(await run(settings)) }
-    results.push(result)
-    print(result)
+async function play(asked) {
+  const built = spawnSync(process.execPath, [join(root, 'scripts/build.mjs'), '--quiet'], { stdio: 'inherit' })
+  if (built.status !== 0) return 1
+  // The launcher is part of what was just built.
+  const { startBenchServer } = await import('./server.mjs')
+  const server = await startBenchServer(asked.server)
+  const about = describeRun(server.about, asked)
+  const results = []
+  try {
+    printConditions(about)
+    for (const name of asked.cases) {
+      const { run } = await import(`./cases/${name}.mjs`)
+      const result = { name, ...(await run({ url: server.url, ms: asked.ms, rounds: asked.rounds ?? 5 })) }
+      results.push(result)
+      print(result)
+    }
+  } finally {
+    await server.stop()
   }
-} finally {
-  await server.stop()
+  if (asked.record) console.log(`recorded in ${recordRun(about, results)}`)
+  return anyMissed(results) ? 1 : 0
 }
-if (values.record) record()
-process.exit(results.some(({ goals }) => goals.some((goal) => !goal.met)) ? 1 : 0)
+
+function printConditions({ server: { kind, version, jit, fsync }, node, cpu, commit }) {
+  console.log(`PostgreSQL ${version}, server ${kind}, jit ${jit}, fsync ${fsync}`)
+  console.log(`Node ${node}, ${cpu}${commit === null ? '' : `, commit ${commit}`}\n`)
+}
 
 function print({ title, figures, goals }) {
   console.log(title)
   const width = Math.max(...figures.map(([what]) => what.length))
   for (const [what, figure] of figures) console.log(`  ${what.padEnd(width)}  ${figure}`)
-  for (const { what, value, wanted, met } of goals)
-    console.log(`  ${met ? 'ok  ' : 'MISS'} ${what}: ${value} (${wanted})`)
-  console.log('')
-}
-
-function record() {
-  const when = new Date().toISOString()
-  const folder = join(root, 'bench/results')
-  mkdirSync(folder, { recursive: true })
-  const about = {
-    when,
-    postgres: server.version,
-    node: process.version,
-    cores: cpus().length,
-    ...settings,
-    url: undefined,
+  for (const goal of goals) {
+    console.log(`  ${verdictOf(goal).padEnd(5)} ${goal.what}: ${goal.value} (${goal.wanted})`)
   }
-  const file = join(folder, `${when.slice(0, 10)}-${chosen.join('-')}.json`)
-  writeFileSync(file, `${JSON.stringify({ about, results }, null, 2)}\n`)
-  console.log(`recorded in ${file.slice(root.length)}`)
+  console.log('')
 }

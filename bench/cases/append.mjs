@@ -1,6 +1,7 @@
 /** One event per transaction, 16 writers: the library, a bare insert into the same table, and a plain table. */
 import { uuidv7 } from 'uuidv7'
-import { atLeast, connect, insertText, insertValues, payload, perSecond, takeTurns, withLog } from '../measure.mjs'
+import { atLeast } from '../goals.mjs'
+import { connect, insertText, insertValues, payload, perSecond, takeTurns, withLog } from '../measure.mjs'
 
 const writers = 16
 

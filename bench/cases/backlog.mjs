@@ -3,7 +3,8 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { uuidv7 } from 'uuidv7'
-import { atMost, connect, payload, withLog } from '../measure.mjs'
+import { atMost } from '../goals.mjs'
+import { connect, payload, withLog } from '../measure.mjs'
 
 const million = 1_000_000
 

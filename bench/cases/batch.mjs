@@ -1,6 +1,7 @@
 /** Batches of 1,000 events: the library against a bare `unnest` insert into the same table. */
 import { uuidv7 } from 'uuidv7'
-import { atLeast, connect, payload, perSecond, takeTurns, withLog } from '../measure.mjs'
+import { atLeast } from '../goals.mjs'
+import { connect, payload, perSecond, takeTurns, withLog } from '../measure.mjs'
 
 const size = 1_000
 

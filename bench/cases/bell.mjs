@@ -2,7 +2,8 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { atLeast, connect, insertText, insertValues, perSecond, takeTurns, withLog } from '../measure.mjs'
+import { atLeast } from '../goals.mjs'
+import { connect, insertText, insertValues, perSecond, takeTurns, withLog } from '../measure.mjs'
 
 const writers = 32
 

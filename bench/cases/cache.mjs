@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createClient } from '@redis/client'
-import { atMost, connect, percentile, withLog } from '../measure.mjs'
+import { atMost } from '../goals.mjs'
+import { connect, percentile, withLog } from '../measure.mjs'
 import { withRedis } from '../redis-server.mjs'
 
 const SAMPLES = 300

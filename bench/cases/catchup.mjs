@@ -3,7 +3,8 @@
  * bare reader gets every payload parsed, by pg; a subscription parses the ones that its handler looks at.
  */
 import { uuidv7 } from 'uuidv7'
-import { atLeast, connect, median, medianRatio, payload, perSecond, withLog } from '../measure.mjs'
+import { atLeast } from '../goals.mjs'
+import { connect, median, medianRatio, payload, perSecond, withLog } from '../measure.mjs'
 
 const events = 200_000
 const page = 500

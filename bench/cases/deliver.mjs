@@ -9,7 +9,8 @@ import pg from 'pg'
 import { createDelivering } from '../../dist/delivery/index.js'
 import { createDatabase } from '../../dist/postgres/index.js'
 import { createHealth, createRegistry, parseRetry, silentLogger, systemClock } from '../../dist/runtime/index.js'
-import { atLeast, connect, median, perSecond, withLog } from '../measure.mjs'
+import { atLeast } from '../goals.mjs'
+import { connect, median, perSecond, withLog } from '../measure.mjs'
 
 const JOBS = 20_000
 const BATCH = 500

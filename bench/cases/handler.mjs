@@ -1,6 +1,7 @@
 /** From the answer to COMMIT until the handler of a subscription runs: on a quiet system, and under 500 events a second. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { atMost, connect, payload, percentile, withLog } from '../measure.mjs'
+import { atMost } from '../goals.mjs'
+import { connect, payload, percentile, withLog } from '../measure.mjs'
 
 export function run({ url }) {
   return withLog(url, 'bench_handler', async (ac) => {

@@ -6,7 +6,8 @@
 import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseRetry } from '../../dist/runtime/index.js'
-import { atMost, median, percentile, withLog } from '../measure.mjs'
+import { atMost } from '../goals.mjs'
+import { median, percentile, withLog } from '../measure.mjs'
 import { openOurs } from './deliver.mjs'
 
 const DESTINATIONS = 50

@@ -1,5 +1,6 @@
 /** What one event costs a process that hands it to a hook of scope `instance`: reading it from the log included. */
-import { atMost, connect, median, payload, withLog } from '../measure.mjs'
+import { atMost } from '../goals.mjs'
+import { connect, median, payload, withLog } from '../measure.mjs'
 
 const EVENTS = 20_000
 

@@ -1,6 +1,7 @@
 /** What started processes cost when nothing happens: transactions per second, counted by the server; each is one query. */
 import { accept, createAftercommit, defineWorkflow } from 'aftercommit'
-import { atMost, countIdle, withLog, withoutAutovacuum } from '../measure.mjs'
+import { atMost } from '../goals.mjs'
+import { countIdle, withLog, withoutAutovacuum } from '../measure.mjs'
 
 const SCHEMA = 'bench_idle'
 const seconds = 20

@@ -1,6 +1,7 @@
 /** 24 writers that hold their transactions for about 10 ms, 15 % of them rolled back: how far behind is the reader? */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { atMost, connect, payload, percentile, withLog } from '../measure.mjs'
+import { atMost } from '../goals.mjs'
+import { connect, payload, percentile, withLog } from '../measure.mjs'
 
 const writers = 24
 

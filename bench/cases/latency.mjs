@@ -1,6 +1,7 @@
 /** Quiet system: from the answer to COMMIT until the reader has the event. Bare: INSERT with NOTIFY, then a listener. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { atMost, connect, payload, percentile, withLog } from '../measure.mjs'
+import { atMost } from '../goals.mjs'
+import { connect, payload, percentile, withLog } from '../measure.mjs'
 
 const samples = 500
 

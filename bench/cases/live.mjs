@@ -7,7 +7,8 @@ import { once } from 'node:events'
 import { connect as dial } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { atLeast, atMost, connect, payload, percentile, perSecond, withLog } from '../measure.mjs'
+import { atLeast, atMost } from '../goals.mjs'
+import { connect, payload, percentile, perSecond, withLog } from '../measure.mjs'
 
 const SAMPLES = 300
 const CLIENTS = 1_000

@@ -3,7 +3,8 @@ import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { createMatching } from '../../dist/observers/matching.js'
 import { root } from '../../scripts/steps.mjs'
-import { atMost, median, medianRatio } from '../measure.mjs'
+import { atMost } from '../goals.mjs'
+import { median, medianRatio } from '../measure.mjs'
 
 const LOOKUPS = 2_000_000
 const TYPES = 100

@@ -1,6 +1,7 @@
 /** The in-memory twin: 100 publishes, each delivered to a handler before the next. */
 import { memoryBus } from 'aftercommit/testing'
-import { atMost, median } from '../measure.mjs'
+import { atMost } from '../goals.mjs'
+import { median } from '../measure.mjs'
 
 const publishes = 100
 

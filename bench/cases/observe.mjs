@@ -6,7 +6,8 @@ import { createAftercommit } from 'aftercommit'
 import { makeWorkerUtils, run as runGraphile } from 'graphile-worker'
 import pg from 'pg'
 import { uuidv7 } from 'uuidv7'
-import { atLeast, connect, median, payload, perSecond } from '../measure.mjs'
+import { atLeast } from '../goals.mjs'
+import { connect, median, payload, perSecond } from '../measure.mjs'
 
 const EVENTS = 50_000
 

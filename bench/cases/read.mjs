@@ -1,6 +1,7 @@
 /** Reading 200,000 events in order: through the tailer's iterator, and bare pages of the same size. */
 import { uuidv7 } from 'uuidv7'
-import { atLeast, connect, median, payload, perSecond, withLog } from '../measure.mjs'
+import { atLeast } from '../goals.mjs'
+import { connect, median, payload, perSecond, withLog } from '../measure.mjs'
 
 const events = 200_000
 const page = 500

@@ -7,7 +7,8 @@ import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { redisListener } from 'aftercommit/redis'
-import { atMost, connect, payload, percentile, withLog } from '../measure.mjs'
+import { atMost } from '../goals.mjs'
+import { connect, payload, percentile, withLog } from '../measure.mjs'
 import { withRedis } from '../redis-server.mjs'
 
 const SAMPLES = 300

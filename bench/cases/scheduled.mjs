@@ -5,7 +5,8 @@
  */
 import { accept, after, defineWorkflow } from 'aftercommit'
 import { parseRetry } from '../../dist/runtime/index.js'
-import { atLeast, atMost, connect, countIdle, median, perSecond, withLog, withoutAutovacuum } from '../measure.mjs'
+import { atLeast, atMost } from '../goals.mjs'
+import { connect, countIdle, median, perSecond, withLog, withoutAutovacuum } from '../measure.mjs'
 import { openOurs } from './deliver.mjs'
 
 const SCHEDULED = 100_000

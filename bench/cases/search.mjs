@@ -8,7 +8,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createAftercommit } from 'aftercommit'
 import { uuidv7 } from 'uuidv7'
-import { atLeast, connect, median, perSecond } from '../measure.mjs'
+import { atLeast } from '../goals.mjs'
+import { connect, median, perSecond } from '../measure.mjs'
 
 const DOCUMENTS = 10_000
 /** What an observer has under way unless told. */

@@ -2,7 +2,8 @@
 import { AftercommitEvent } from 'aftercommit'
 import { scopeOf } from '../../dist/conditions/index.js'
 import { compileTemplate, compileTree } from '../../dist/observers/templates/index.js'
-import { atMost, median, payload } from '../measure.mjs'
+import { atMost } from '../goals.mjs'
+import { median, payload } from '../measure.mjs'
 
 const renderings = 100_000
 

@@ -8,7 +8,8 @@ import { fromWire, stringifyJson, toCloudEvent } from '../../dist/events/index.j
 import { idempotencyKeyOf } from '../../dist/observers/action.js'
 import { createActionContext, createActionTypes, createTemplateCompiler } from '../../dist/observers/actions/index.js'
 import { silentLogger, systemClock } from '../../dist/runtime/index.js'
-import { atLeast, payload, perSecond, takeTurns } from '../measure.mjs'
+import { atLeast } from '../goals.mjs'
+import { payload, perSecond, takeTurns } from '../measure.mjs'
 
 const CONCURRENCY = 50
 const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`

@@ -8,7 +8,8 @@ import { DBOS } from '@dbos-inc/dbos-sdk'
 import { accept, after, defineWorkflow } from 'aftercommit'
 import pg from 'pg'
 import { uuidv7 } from 'uuidv7'
-import { atLeast, atMost, connect, median, payload, percentile, perSecond, takeTurns, withLog } from '../measure.mjs'
+import { atLeast, atMost } from '../goals.mjs'
+import { connect, median, payload, percentile, perSecond, takeTurns, withLog } from '../measure.mjs'
 
 const IN_FLIGHT = 8
 const TIMERS = 10_000
