@@ -2,7 +2,6 @@
 -- locks: none; every object here is new.
 -- older: keep
 
--- Who did what by hand, with the values before and after.
 create table :schema.audit (
   id bigint generated always as identity primary key,
   at timestamptz not null default clock_timestamp(),
@@ -13,9 +12,11 @@ create table :schema.audit (
   after jsonb,
   reason text
 );
+comment on table :schema.audit is 'Changes that an operator made by hand, with the values before and after.';
 
 -- CACHE 1 is a condition of the order: a smaller number was handed out earlier (docs/decisions/0001).
 create sequence :schema.positions as bigint cache 1;
+comment on sequence :schema.positions is 'Numbers the events. Readers derive the order of the log from it: never set it back.';
 
 create table :schema.events (
   position bigint not null default nextval(:positions_literal::regclass),
@@ -31,12 +32,24 @@ create table :schema.events (
   metadata jsonb not null,
   occurred_at timestamptz not null,
   recorded_at timestamptz not null default clock_timestamp(),
+  -- Generated, so that COPY fills it too and no writer can state a wrong size.
+  bytes integer not null generated always as (
+    coalesce(octet_length(payload::text), 0) + coalesce(octet_length(changes::text), 0)
+    + coalesce(octet_length(previous::text), 0) + octet_length(metadata::text)) stored,
   primary key (position),
-  -- What our functions check, also for whoever writes past them.
+  -- The limits of our functions, for direct writers as well.
   check (length(id) between 1 and 255),
   check (length(type) between 1 and 200),
   check ((aggregate_type is null) = (aggregate_id is null))
 ) partition by range (position);
+comment on table :schema.events is 'The log: every event, in the order of its position. Rows are appended with emit(), and never changed.';
+comment on column :schema.events.position is 'Place in the one order of all events. Numbers may be missing: a rolled back transaction keeps its number.';
+comment on column :schema.events.version is 'Place in its stream; null for events of aggregates that are not kept as streams.';
+comment on column :schema.events.changes is 'Field → {old, new}, for events that report a change.';
+comment on column :schema.events.previous is 'The image before the change, for updates and deletions.';
+comment on column :schema.events.occurred_at is 'When it happened, as the emitter says.';
+comment on column :schema.events.recorded_at is 'When the row was written, by the clock of the database; the commit comes later.';
+comment on column :schema.events.bytes is 'Size of payload, changes, previous and metadata as JSON text: the weight of the event in pages and windows.';
 
 -- Room for the first events; split_partitions() goes on from here. The last one is open-ended (docs/decisions/0003).
 create table :schema.events_000000000000 partition of :schema.events for values from (0) to (1000000);
@@ -46,7 +59,6 @@ create table :schema.events_open partition of :schema.events for values from (20
 create index events_id on :schema.events (id);
 create index events_aggregate on :schema.events (aggregate_type, aggregate_id, position);
 
--- One row each: what an operator sets, and where the log stands.
 create table :schema.settings (
   one_row boolean primary key default true check (one_row),
   wake text not null default 'doorbell' check (wake in ('doorbell', 'poll')),
@@ -55,6 +67,7 @@ create table :schema.settings (
   partition_size bigint not null default 1000000 check (partition_size >= 100),
   retention interval
 );
+comment on table :schema.settings is 'One row: limits and retention of the log.';
 insert into :schema.settings default values;
 
 create table :schema.log_state (
@@ -69,6 +82,7 @@ create table :schema.log_state (
   -- Which server, timeline and database this history was written on.
   identity text not null default ''
 ) with (fillfactor = 50);
+comment on table :schema.log_state is 'One row: how far the log is final, in which epoch.';
 insert into :schema.log_state default values;
 
 create table :schema.epochs (
@@ -77,20 +91,22 @@ create table :schema.epochs (
   reason text not null,
   at timestamptz not null default clock_timestamp()
 );
+comment on table :schema.epochs is 'Histories of this log. A new one begins where events were lost, as after a restore.';
 insert into :schema.epochs (epoch, began_after, reason) values (1, 0, 'installed');
 
--- Only ids that a caller chose: they make an append repeatable, and they outlive their partition.
 create table :schema.event_ids (
   id text primary key,
   position bigint not null,
   version bigint
 );
+comment on table :schema.event_ids is 'Event ids that a caller chose. They make an append repeatable, and outlive the partition of their event.';
 
 create table :schema.stream_types (
   aggregate_type text primary key,
   adopted boolean not null default false,
   declared_at timestamptz not null default clock_timestamp()
 );
+comment on table :schema.stream_types is 'Aggregate types whose events are numbered 1, 2, … per aggregate.';
 
 create table :schema.streams (
   aggregate_type text not null,
@@ -100,12 +116,14 @@ create table :schema.streams (
   snapshot_version bigint,
   primary key (aggregate_type, aggregate_id)
 ) with (fillfactor = 80);
+comment on table :schema.streams is 'The current version of each stream.';
 
--- Readers that want to be rung. Unlogged: after a crash nobody is idle, and readers arm themselves again.
+-- Unlogged: after a crash of the server no reader is idle, and readers arm themselves again.
 create unlogged table :schema.idle_marks (
   process text primary key,
   idle_until timestamptz not null
 ) with (fillfactor = 20, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0);
+comment on table :schema.idle_marks is 'Sleeping readers: while one is listed, an append sends a notification.';
 
 create table :schema.processes (
   process text primary key,
@@ -116,6 +134,13 @@ create table :schema.processes (
   roles text not null default '',
   -- Whether the process holds the lock that proves it is alive; behind a pooler it cannot.
   locked boolean not null default false,
+  lock_key text,
+  lease bigint not null default 0,
+  lease_until timestamptz,
   started_at timestamptz not null default clock_timestamp(),
   heartbeat_at timestamptz not null default clock_timestamp()
 ) with (fillfactor = 50);
+comment on table :schema.processes is 'Processes that work with this schema, with their last sign of life.';
+comment on column :schema.processes.lock_key is 'Name of the advisory lock of the current session of the process; a lost session keeps another one.';
+comment on column :schema.processes.lease is 'Number of the lease of the process, one higher after each loss: work names it.';
+comment on column :schema.processes.lease_until is 'End of that lease unless it is renewed; null while the process has none.';

@@ -15,8 +15,8 @@ create table :schema.subscriptions (
   created_at timestamptz not null default clock_timestamp(),
   updated_at timestamptz not null default clock_timestamp()
 );
+comment on table :schema.subscriptions is 'Named readers of the log: subscriptions, projections, relays, and the readers of observers and workflows.';
 
--- One row per partition of a subscription; the row is the checkpoint and the lease. Every write names its term.
 create table :schema.subscription_partitions (
   id text not null references :schema.subscriptions on delete cascade,
   partition integer not null default 0,
@@ -35,10 +35,14 @@ create table :schema.subscription_partitions (
   -- After an unclean end: which position is being tried, and how often it was begun.
   trying bigint,
   tries integer not null default 0,
+  save bigint not null default 0,
+  deaths integer not null default 0,
   primary key (id, partition)
 ) with (fillfactor = 50);
+comment on table :schema.subscription_partitions is 'The checkpoint and the lease of each partition of a subscription. Every write names the term of its owner.';
+comment on column :schema.subscription_partitions.save is 'Number of the last write of the owner: a repeated write with this number has succeeded already.';
+comment on column :schema.subscription_partitions.deaths is 'Owners that died in a row while the position stayed the same.';
 
--- One model for everything that ran out of tries. The event is a copy: it outlives its partition.
 create table :schema.letters (
   id bigint generated always as identity primary key,
   kind text not null,
@@ -66,18 +70,18 @@ create table :schema.letters (
   placed bigint,
   unique (kind, owner, event_id)
 );
+comment on table :schema.letters is 'Dead letters: events and deliveries that ran out of attempts. The event is a copy, and outlives its partition.';
 create index letters_open on :schema.letters (kind, owner, key) include (status, parks)
   where status in ('dead', 'redriving') or parks;
 create index letters_streak on :schema.letters (kind, owner) where streak;
--- What an owner looks for every few seconds: almost always nothing.
+-- An owner looks every few seconds; there is almost never a row.
 create index letters_marked on :schema.letters (kind, owner, position)
   where status = 'redriving' or (parks and status in ('discarded', 'resolved'));
 create index letters_recent on :schema.letters (changed_at desc, id desc);
 create index letters_to_place on :schema.letters (position) where status = 'redriving' and delivery is not null and placed is null;
--- What retention goes by.
+-- For retention.
 create index letters_settled on :schema.letters (changed_at) where status in ('resolved', 'discarded') and not parks;
 
--- Copies of events that wait behind a dead letter of their key, in order.
 create table :schema.parked (
   owner text not null,
   position bigint not null,
@@ -86,6 +90,7 @@ create table :schema.parked (
   parked_at timestamptz not null default clock_timestamp(),
   primary key (owner, position)
 );
+comment on table :schema.parked is 'Copies of events that wait behind a dead letter of their key, in order.';
 create index parked_key on :schema.parked (owner, key, position);
 
 create table :schema.processed (
@@ -95,15 +100,16 @@ create table :schema.processed (
   processed_at timestamptz not null default clock_timestamp(),
   primary key (subscription_id, event_id)
 );
+comment on table :schema.processed is 'Events that an idempotent handler has processed, by subscription.';
 create index processed_age on :schema.processed (processed_at);
 
--- Where a checkpoint stood at a time: a processed key goes so long after its event was passed, however long ago it was handled.
 create table :schema.checkpoint_marks (
   subscription_id text not null references :schema.subscriptions on delete cascade,
   at timestamptz not null default clock_timestamp(),
   position bigint not null,
   primary key (subscription_id, at)
 );
+comment on table :schema.checkpoint_marks is 'Where a checkpoint stood at a time. The retention of processed keys counts from when their event was passed.';
 
 create table :schema.projection_states (
   projection text not null references :schema.subscriptions on delete cascade,
@@ -112,6 +118,7 @@ create table :schema.projection_states (
   position bigint not null,
   primary key (projection, id)
 );
+comment on table :schema.projection_states is 'States of projections that are kept by aftercommit, by id.';
 
 create table :schema.relay_batches (
   relay text not null references :schema.subscriptions on delete cascade,
@@ -123,10 +130,12 @@ create table :schema.relay_batches (
   published_at timestamptz not null default clock_timestamp(),
   primary key (relay, last_position)
 );
+comment on table :schema.relay_batches is 'Batches that a relay has published.';
 create index relay_batches_age on :schema.relay_batches (relay, published_at);
 
--- Where the frontier stood at a time. An event at or below such a mark that was recorded later was written by hand.
 create table :schema.frontier_marks (
   at timestamptz primary key default clock_timestamp(),
   frontier bigint not null
 );
+comment on table :schema.frontier_marks is
+  'Where the frontier stood at a time. An event at or below a mark that was recorded later was written by hand.';

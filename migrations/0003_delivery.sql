@@ -4,8 +4,7 @@
 
 create sequence :schema.delivery_ids as bigint;
 
--- What work is grouped by: whoever claims takes from lanes in turn, so that neither a destination nor a tenant with
--- much to do keeps the others waiting. A lane is a number because it leads the index of every row.
+-- A lane is a number because it leads the index of every row.
 create table :schema.delivery_lanes (
   lane integer generated always as identity primary key,
   kind text not null,
@@ -15,11 +14,13 @@ create table :schema.delivery_lanes (
   priority smallint not null default 0,
   unique (kind, name, destination, tenant, priority)
 );
+comment on table :schema.delivery_lanes is
+  'Groups of deliveries. Workers claim from lanes in turn, so that a destination or tenant with much work does not delay others.';
 create index delivery_lanes_name on :schema.delivery_lanes (kind, name, lane);
 
--- One thing to do. Rows are deleted when they are done, so they live in segments: new work goes into the current one, a
--- segment that has run empty is truncated (rotate_deliveries), and nothing is left for vacuum, whatever holds it back.
--- Segment 0 does not rotate: what is due later, failed before, or must be unique.
+-- A row is deleted when its work is done, so rows live in segments: new work goes into the current one, and a segment that
+-- has run empty is truncated (rotate_deliveries), which leaves nothing for vacuum. Segment 0 does not rotate: it holds rows
+-- that are due later, failed before, or must be unique.
 create table :schema.deliveries (
   segment smallint not null,
   id bigint not null,
@@ -46,8 +47,12 @@ create table :schema.deliveries (
   alone boolean not null default false,
   -- The dead letter it was made from again.
   letter bigint,
+  event_id text,
   primary key (segment, id)
 ) partition by list (segment);
+comment on table :schema.deliveries is 'Work that waits or is under way: actions, effects, timers. A row is deleted when its work is done.';
+comment on column :schema.deliveries.event_id is
+  'The event that asked for the work: the one an observer matched, or the last one of the workflow step. Null for schedules.';
 create index deliveries_due on :schema.deliveries (lane, run_at, id);
 create index deliveries_order on :schema.deliveries (key, lane, id) where ordered;
 
@@ -57,7 +62,7 @@ create table :schema.deliveries_1 partition of :schema.deliveries (check (unique
 create table :schema.deliveries_2 partition of :schema.deliveries (check (unique_key is null)) for values in (2) with (fillfactor = 50);
 create table :schema.deliveries_3 partition of :schema.deliveries (check (unique_key is null)) for values in (3) with (fillfactor = 50);
 create table :schema.deliveries_4 partition of :schema.deliveries (check (unique_key is null)) for values in (4) with (fillfactor = 50);
--- Which of what was put off is due, and when the next one is.
+-- Finds rows of segment 0 that are due, and the time of the next one.
 create index deliveries_0_time on :schema.deliveries_0 (run_at);
 -- The timers of an instance; also those that wait for their claim to be lost. Few other deliveries are unique.
 create index deliveries_0_timers on :schema.deliveries_0 (lane, key) where unique_key is not null;
@@ -71,9 +76,9 @@ create table :schema.delivery_state (
   -- Counts changes that workers must have seen before somebody may rely on them: pauses and cancellations.
   version bigint not null default 0
 ) with (fillfactor = 50);
+comment on table :schema.delivery_state is 'One row: the current segment of deliveries.';
 insert into :schema.delivery_state default values;
 
--- One lease for everything a process works on. A row claimed by a worker that is not here, or whose lease ran out, is free.
 create table :schema.delivery_workers (
   worker text primary key,
   process text not null,
@@ -88,8 +93,9 @@ create table :schema.delivery_workers (
   names jsonb not null default '[]',
   started_at timestamptz not null default clock_timestamp()
 ) with (fillfactor = 50);
+comment on table :schema.delivery_workers is
+  'Workers and their leases. A row claimed by a worker that is not listed, or whose lease ran out, is free.';
 
--- Names that are not worked on for now.
 create table :schema.delivery_pauses (
   kind text not null,
   name text not null,
@@ -98,8 +104,8 @@ create table :schema.delivery_pauses (
   at timestamptz not null default clock_timestamp(),
   primary key (kind, name)
 );
+comment on table :schema.delivery_pauses is 'Names of actions, effects and timers that are paused.';
 
--- What a destination can take, shared by all processes. Without a row there is no limit and no trouble.
 create table :schema.destinations (
   destination text primary key,
   -- How many at a time, and how many a second with which burst; null for no limit.
@@ -121,3 +127,5 @@ create table :schema.destinations (
   reason text,
   changed_at timestamptz not null default clock_timestamp()
 ) with (fillfactor = 50);
+comment on table :schema.destinations is
+  'Limits, circuit, rest and pause of each destination, shared by all processes. Without a row there is none of them.';

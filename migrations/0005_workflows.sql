@@ -22,17 +22,18 @@ create table :schema.workflow_instances (
   needed_after bigint not null,
   primary key (type, id)
 ) with (fillfactor = 70);
+comment on table :schema.workflow_instances is 'Workflow instances and their state of progress. Their histories are events of the log.';
 create index workflow_instances_recent on :schema.workflow_instances (type, last_position);
 
--- Who has a unique key. A table of its own: whoever comes second learns from the row who was first, and no statement fails.
+-- A table of its own: the second instance learns from the row which one was first, and no statement fails.
 create table :schema.workflow_keys (
   type text not null,
   unique_key text not null,
   id text not null,
   primary key (type, unique_key)
 );
+comment on table :schema.workflow_keys is 'The instance that has a unique key.';
 
--- States that were reached. One without a state is where a new life began; those stay.
 create table :schema.workflow_snapshots (
   type text not null,
   id text not null,
@@ -44,8 +45,9 @@ create table :schema.workflow_snapshots (
   at timestamptz not null default clock_timestamp(),
   primary key (type, id, version)
 );
+comment on table :schema.workflow_snapshots is
+  'States of instances at a version. A row without a state marks the beginning of a new life, and stays.';
 
--- What became of inputs that carry an id.
 create table :schema.workflow_inputs (
   type text not null,
   id text not null,
@@ -54,9 +56,9 @@ create table :schema.workflow_inputs (
   at timestamptz not null default clock_timestamp(),
   primary key (type, id, input_id)
 );
+comment on table :schema.workflow_inputs is 'Outcomes of inputs that carry an id: a repeated input gets the first outcome.';
 create index workflow_inputs_age on :schema.workflow_inputs using brin (at);
 
--- What was put in and what came of it, where a workflow asks for it.
 create table :schema.input_observations (
   number bigint generated always as identity primary key,
   at timestamptz not null default clock_timestamp(),
@@ -75,10 +77,10 @@ create table :schema.input_observations (
   decided_at timestamptz not null,
   check ((outcome = 'rejected') = (rejection is not null))
 );
+comment on table :schema.input_observations is 'Inputs and their outcomes, of workflows with `observe`.';
 create index input_observations_instance on :schema.input_observations (type, id, number);
 create index input_observations_age on :schema.input_observations using brin (at);
 
--- What comes again and again. The next time is a delivery, unique by the id.
 create table :schema.schedules (
   id text primary key,
   cron text not null,
@@ -90,3 +92,4 @@ create table :schema.schedules (
   last_at timestamptz,
   added_at timestamptz not null default clock_timestamp()
 );
+comment on table :schema.schedules is 'Recurring work. The next time of each is a delivery, unique by the id.';

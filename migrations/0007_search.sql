@@ -2,9 +2,9 @@
 -- locks: none; every object here is new.
 -- older: keep
 
--- One row per index. What events say goes to `generation`, and to `building` as well while a reindex fills it. Writers
--- hold the row with FOR KEY SHARE while they write; who changes one of the two takes it FOR UPDATE first, and so finds
--- nobody who still writes by what was.
+-- One row per index. Documents of new events go to `generation`, and to `building` as well while a reindex fills it.
+-- Writers hold the row with FOR KEY SHARE while they write. A change of either generation takes it FOR UPDATE first, so no
+-- writer still uses the generation before.
 create table :schema.search_indexes (
   name text primary key,
   generation integer not null default 1,
@@ -17,6 +17,7 @@ create table :schema.search_indexes (
   -- A number is given once: a reindex that was given up can never write into the next one.
   last_generation integer not null default 1
 ) with (fillfactor = 50);
+comment on table :schema.search_indexes is 'Search indexes: the generation that is searched, and the one that a reindex builds.';
 
 create table :schema.search_documents (
   index_name text not null,
@@ -34,5 +35,6 @@ create table :schema.search_documents (
   primary key (index_name, generation, tenant, id),
   check (deleted = (document is null))
 );
+comment on table :schema.search_documents is 'Documents that search actions keep, with their words.';
 create index search_documents_words on :schema.search_documents using gin (words);
 create index search_documents_tombstones on :schema.search_documents (written_at) where deleted;

@@ -18,17 +18,17 @@ begin
   end if;
   return query
   insert into :schema.deliveries (segment, id, lane, owner, key, ordered, unique_key, payload, run_at, attempts,
-                                  first_attempt_at, last_attempt_at, error, token, worker)
+                                  first_attempt_at, last_attempt_at, error, token, worker, event_id)
   select case when r.unique_key is not null or r.run_at is not null or r.delay_ms > 2000 or r.attempts > 0 then 0 else s.segment end,
          nextval(:delivery_ids_literal::regclass), r.lane, r.owner, r.key, coalesce(r.ordered and r.key is not null, false),
          r.unique_key, r.payload,
          coalesce(r.run_at, clock_timestamp() + make_interval(secs => coalesce(r.delay_ms, 0) / 1000.0)), coalesce(r.attempts, 0),
          case when r.attempts > 0 then clock_timestamp() - make_interval(secs => coalesce(r.since_first_ms, 0) / 1000.0) end,
          case when r.attempts > 0 then clock_timestamp() end, r.error,
-         r.token, r.worker
+         r.token, r.worker, r.event_id
     from jsonb_to_recordset(p_rows) as r(lane integer, owner text, key text, ordered boolean, unique_key text, payload jsonb,
          run_at timestamptz, delay_ms double precision, attempts integer, since_first_ms double precision, error jsonb, token bigint,
-         worker text),
+         worker text, event_id text),
          :schema.delivery_state s
   on conflict do nothing
   returning segment, id;

@@ -1,8 +1,11 @@
 -- grants: emit
--- For SQL users of any language. Who, why and for whom come from session settings; '' counts as unset.
+-- Emits an event from SQL, in the transaction of the caller, and returns its position. User, cause and tenant come from the
+-- session settings aftercommit.*, where '' counts as unset; the parameter `tenant` wins over its setting. `previous` is the
+-- image before the change.
 create or replace function :schema.emit(
   type text, aggregate_type text, aggregate_id text, payload jsonb,
-  changes jsonb default null, metadata jsonb default null, id text default null, occurred_at timestamptz default null)
+  changes jsonb default null, metadata jsonb default null, id text default null, occurred_at timestamptz default null,
+  previous jsonb default null, tenant text default null)
 returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $aftercommit$
 #variable_conflict use_variable
@@ -10,6 +13,7 @@ declare
   v_id text := coalesce(id, :schema.new_id());
   v_metadata jsonb := coalesce(metadata, '{}');
   v_depth integer := coalesce(nullif(current_setting('aftercommit.depth', true), '')::integer, 0);
+  v_tenant text := coalesce(nullif(tenant, ''), nullif(current_setting('aftercommit.tenant', true), ''));
   v_limits record;
   v_extra jsonb;
 begin
@@ -24,6 +28,12 @@ begin
   end if;
   if v_id = '' or length(v_id) > 255 then
     raise exception 'An event id has 1 to 255 characters; nothing was emitted.' using errcode = 'AC004';
+  end if;
+  if length(v_tenant) > 255 then
+    raise exception 'A tenant has 1 to 255 characters; nothing was emitted.' using errcode = 'AC004';
+  end if;
+  if jsonb_typeof(previous) not in ('object', 'null') then
+    raise exception 'previous must be a JSON object; nothing was emitted.' using errcode = 'AC004';
   end if;
   if jsonb_typeof(v_metadata) <> 'object' then
     raise exception 'metadata must be a JSON object; nothing was emitted.' using errcode = 'AC004';
@@ -48,9 +58,12 @@ begin
     || jsonb_build_object('depth', v_depth);
   v_extra := jsonb_strip_nulls(jsonb_build_object(
     'chosen', case when id is not null then true end,
-    'tenant', nullif(current_setting('aftercommit.tenant', true), '')));
+    'tenant', v_tenant));
   if changes is not null then
     v_extra := v_extra || jsonb_build_object('changes', changes);
+  end if;
+  if jsonb_typeof(previous) = 'object' then
+    v_extra := v_extra || jsonb_build_object('previous', previous);
   end if;
   return split_part(:schema.append(v_id, type, aggregate_type, aggregate_id, payload, v_metadata, occurred_at,
     nullif(v_extra, '{}')), ':', 1)::bigint;

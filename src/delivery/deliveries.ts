@@ -118,6 +118,7 @@ export function createDelivering(options: DeliveryOptions): Delivering {
       key: delivery.key ?? null,
       ordered: delivery.ordered ?? false,
       uniqueKey: delivery.uniqueKey ?? null,
+      eventId: delivery.eventId ?? null,
       payload: stringifyJson(delivery.payload, { maxBytes: Number.MAX_SAFE_INTEGER, maxDepth: 1_000, name: 'payload' }),
       runAt: delivery.runAt ?? null,
       delayMs: delivery.delayMs ?? 0,

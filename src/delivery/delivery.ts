@@ -12,6 +12,8 @@ export interface NewDelivery {
   readonly name: string
   /** Whose dead letter it would be. */
   readonly owner: string
+  /** The event that asked for it. */
+  readonly eventId?: string | undefined
   /** JSON; what the work is about. */
   readonly payload: unknown
   /** What order goes by. */

@@ -30,7 +30,7 @@ export function createKeeping(parts: ReactionParts, held: HeldKeys): Keeping {
   const { spill } = createSpiller(parts.db)
 
   async function toRow(reaction: Reaction, words: Pick<AddedRow, 'delayMs' | 'tried'>) {
-    const { work, owner, destination, tenant, key, priority } = reaction
+    const { work, eventId, owner, destination, tenant, key, priority } = reaction
     // What goes in order goes neither by tenant nor by priority.
     const own = key === null ? { tenant, priority } : { tenant: '', priority: 0 }
     const lane: Omit<Lane, 'lane'> = { kind: work.kind, name: work.name, destination, ...own }
@@ -41,7 +41,7 @@ export function createKeeping(parts: ReactionParts, held: HeldKeys): Keeping {
       name: 'payload',
     })
     const row: AddedRow = {
-      ...{ lane: number, owner, key, ordered: key !== null, uniqueKey: null, payload, runAt: null },
+      ...{ lane: number, owner, key, ordered: key !== null, uniqueKey: null, eventId, payload, runAt: null },
       ...words,
     }
     return { row, lane: { lane: number, ...lane } }

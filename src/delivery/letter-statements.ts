@@ -31,7 +31,8 @@ export async function buryDelivery(db: Queryable, burial: Burial): Promise<boole
        select $4::text, $5::text, $6::text, $7::text, ($8::text)::bigint, ($9::text)::jsonb, ($10::text)::jsonb,
               ($11::text)::integer, coalesce(g.first_attempt_at, clock_timestamp()), clock_timestamp(), g.ordered,
               jsonb_build_object('id', g.id, 'lane', g.lane, 'key', g.key, 'ordered', g.ordered,
-                                 'unique_key', case when not $12::boolean then g.unique_key end, 'payload', g.payload)
+                                 'unique_key', case when not $12::boolean then g.unique_key end,
+                                 'event_id', g.event_id, 'payload', g.payload)
          from gone g
        on conflict (kind, owner, event_id) do update
          set error = excluded.error, attempts = l.attempts + excluded.attempts, status = 'dead', parks = excluded.parks,
@@ -76,9 +77,9 @@ export async function placeMarkedLetters(db: Queryable, limit: number): Promise<
         limit ${Math.trunc(limit)}
           for update skip locked),
      made as (
-       insert into ${db.schema}.deliveries (segment, id, lane, owner, key, ordered, unique_key, payload, letter)
+       insert into ${db.schema}.deliveries (segment, id, lane, owner, key, ordered, unique_key, payload, letter, event_id)
        select 0, m.made, (m.delivery ->> 'lane')::integer, m.owner, m.delivery ->> 'key', (m.delivery ->> 'ordered')::boolean,
-              m.delivery ->> 'unique_key', m.delivery -> 'payload', m.id
+              m.delivery ->> 'unique_key', m.delivery -> 'payload', m.id, m.delivery ->> 'event_id'
          from marked m
        on conflict do nothing
        returning id, letter)

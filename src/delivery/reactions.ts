@@ -28,6 +28,8 @@ import { createSlots } from './slots.ts'
 /** One thing that an event asks for. */
 export interface Reaction {
   readonly work: Work
+  /** The event that asked for it. */
+  readonly eventId: string
   /** Whose dead letter it would be. */
   readonly owner: string
   readonly destination: string

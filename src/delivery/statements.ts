@@ -30,6 +30,8 @@ export interface AddedRow {
   readonly key: string | null
   readonly ordered: boolean
   readonly uniqueKey: string | null
+  /** The event that asked for the work. */
+  readonly eventId: string | null
   /** JSON text. */
   readonly payload: string
   readonly runAt: Date | null
@@ -60,6 +62,7 @@ function toJson({ payload, tried, runAt, ...row }: AddedRow): string {
     key: row.key ?? undefined,
     ordered: row.ordered || undefined,
     unique_key: row.uniqueKey ?? undefined,
+    event_id: row.eventId ?? undefined,
     run_at: runAt?.toISOString(),
     delay_ms: row.delayMs || undefined,
     attempts: tried?.attempts,
@@ -219,10 +222,10 @@ export async function retryDeliveries(db: Queryable, retries: readonly Retry[]):
         where d.segment = f.segment and d.id = f.id and d.token = f.token
        returning d.*, f.delay_ms, f.failure, f.counts)
      insert into ${db.schema}.deliveries (segment, id, lane, owner, key, ordered, unique_key, payload, created_at, run_at, attempts,
-            first_attempt_at, last_attempt_at, error, letter)
+            first_attempt_at, last_attempt_at, error, letter, event_id)
      select 0, id, lane, owner, key, ordered, unique_key, payload, created_at,
             clock_timestamp() + make_interval(secs => delay_ms / 1000.0), attempts - (not counts)::integer,
-            first_attempt_at, last_attempt_at, coalesce(failure, error), letter
+            first_attempt_at, last_attempt_at, coalesce(failure, error), letter, event_id
        from moved
      returning id::text as id`,
     [

@@ -129,6 +129,7 @@ export function createRunningAction(
       {
         kind: 'action',
         name: following.work.name,
+        eventId: event.id,
         owner: following.owner,
         destination: following.destination,
         ...(key === null ? { tenant: event.tenant ?? '' } : { key, ordered: true }),

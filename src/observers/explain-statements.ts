@@ -13,9 +13,9 @@ export interface StoredRun {
 /** Oldest first. */
 export async function selectRuns(db: Queryable, eventId: string): Promise<StoredRun[]> {
   const { rows } = await db.query<{ observer: string; attempt: number; at: number; actions: string }>(
-    `select observer, attempt, (extract(epoch from at) * 1000)::float8 as at, actions::text as actions
+    `select owner as observer, attempt, (extract(epoch from at) * 1000)::float8 as at, actions::text as actions
        from ${db.schema}.runs
-      where event_id = $1::text
+      where event_id = $1::text and kind = 'observer'
       order by at, attempt
       limit ${MOST_RUNS}`,
     [eventId],

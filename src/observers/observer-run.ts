@@ -63,6 +63,7 @@ export class ObserverRun {
     const key = this.#keyOf()
     return {
       work: action.work,
+      eventId: event.id,
       owner: action.owner,
       destination: action.destination,
       tenant: event.tenant ?? '',

@@ -59,7 +59,7 @@ export function createRecorder({ db, clock, logger }: { db: Queryable; clock: Cl
 async function insertRuns(db: Queryable, records: readonly RunRecord[]): Promise<void> {
   await db.query(
     `insert into ${db.schema}.runs
-       (event_id, position, observer, event_type, aggregate_type, aggregate_id, tenant, trace_id, attempt, actions, status, duration_ms)
+       (event_id, position, owner, event_type, aggregate_type, aggregate_id, tenant, trace_id, attempt, actions, status, duration_ms)
      select * from jsonb_to_recordset(($1::text)::jsonb)
        as r(event_id text, position bigint, observer text, event_type text, aggregate_type text, aggregate_id text, tenant text,
             trace_id text, attempt integer, actions jsonb, status text, duration_ms double precision)`,

@@ -15,14 +15,14 @@ export interface RunSummary {
 /** By observer, of the last 24 hours. */
 export async function selectRunSummaries(db: Queryable): Promise<Map<string, RunSummary>> {
   const { rows } = await db.query<{ observer: string; success: string; partial: string; failure: string; at: number }>(
-    `select observer,
+    `select owner as observer,
             (count(*) filter (where status = 'success'))::text as success,
             (count(*) filter (where status = 'partial'))::text as partial,
             (count(*) filter (where status = 'failure'))::text as failure,
             (extract(epoch from max(at)) * 1000)::float8 as at
        from ${db.schema}.runs
-      where at > clock_timestamp() - interval '24 hours'
-      group by observer`,
+      where at > clock_timestamp() - interval '24 hours' and kind = 'observer'
+      group by owner`,
   )
   return new Map(
     rows.map(({ observer, success, partial, failure, at }) => [

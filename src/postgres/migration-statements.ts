@@ -38,6 +38,7 @@ export function createBook({ quoted }: SchemaName, exists: { schema: boolean; ta
   applied_by   text not null,
   breaks_older boolean not null
 )`,
+    `comment on table ${quoted}.migrations is 'Numbered migrations that were applied, with the checksum of each file.'`,
     `create table ${quoted}.sql_files (
   name       text primary key,
   kind       text not null,
@@ -47,12 +48,14 @@ export function createBook({ quoted }: SchemaName, exists: { schema: boolean; ta
   version    integer not null,
   applied_at timestamptz not null default pg_catalog.clock_timestamp()
 )`,
+    `comment on table ${quoted}.sql_files is 'Functions, triggers and views in place, with the version of the build that brought them.'`,
     `create table ${quoted}.granted_roles (
   role    text not null,
   "right" text not null,
   version integer not null,
   primary key (role, "right")
 )`,
+    `comment on table ${quoted}.granted_roles is 'Roles that were given rights: migrate gives these again on what it adds.'`,
   ]
   return [...(exists.schema ? [] : [`create schema ${quoted}`]), ...(exists.table ? [] : tables)]
 }

@@ -14,6 +14,7 @@ test('a reader that lost its lease begins nothing of what waited for a place or 
   const { passed, open } = gate()
   const reaction = (name: string, key: string | null): Reaction => ({
     work: work(() => {}),
+    eventId: 'evt-1',
     owner: 'shop',
     destination: '',
     tenant: '',

@@ -10,6 +10,7 @@ const never = () => new AbortController().signal
 function asking(run: Reaction['run'], words: Partial<Reaction> = {}): Reaction {
   return {
     work: work(() => {}),
+    eventId: 'evt-1',
     owner: 'shop',
     destination: '',
     tenant: '',

@@ -16,7 +16,8 @@ test('a row that is claimed by a worker without a lease is taken up by another',
   await eventually(() => done.length === 1)
   const { rows } = await sql.query(`select lane from aftercommit.delivery_lanes`)
   const claim = { token: 7n, worker: 'gone' }
-  const row = { lane: rows[0].lane, owner: 'shop', key: null, ordered: false, uniqueKey: null, payload: '{"n":2}' }
+  const plain = { owner: 'shop', key: null, ordered: false, uniqueKey: null, eventId: null }
+  const row = { ...plain, lane: rows[0].lane, payload: '{"n":2}' }
   const tried = { attempts: 1, sinceFirstMs: 0, error: null, claim }
   await addDeliveries(one.database.control, [{ ...row, runAt: null, delayMs: 0, tried }])
   one.wake()

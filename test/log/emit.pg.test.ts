@@ -237,6 +237,28 @@ describe.each(SERVERS)('aftercommit.emit in SQL on Postgres $major', ({ major })
     expect(third?.metadata).toMatchObject({ userId: null, correlationId: third?.id, causationId: null, depth: 0 })
   })
 
+  it('keeps the image before a change, and a tenant that wins over the one of the session', async () => {
+    const { ac, sql } = await openLog({ major })
+    await sql.query(`set aftercommit.tenant = 'home';
+      select aftercommit.emit('lamp.moved', 'lamp', '1', '{"room": "hall"}', previous => '{"room": "attic"}', tenant => 'work');
+      select aftercommit.emit('lamp.moved', 'lamp', '1', '{}', previous => 'null', tenant => '')`)
+    const [first, second] = await ac.log.read()
+    expect(first).toMatchObject({ tenant: 'work', previous: { room: 'attic' }, payload: { room: 'hall' } })
+    expect(second).toMatchObject({ tenant: 'home', previous: null })
+  })
+
+  it('weighs what it keeps, also of events that were written past it', async () => {
+    const { ac, sql } = await openLog({ major })
+    await ac.transaction((tx) => tx.emit('lamp.lit', { payload: { note: 'é' }, changes: { a: { old: 1, new: 2 } } }))
+    await sql.query(`insert into aftercommit.events (id, type, payload, metadata, occurred_at)
+      values ('by hand', 'lamp.lit', '[1, 2]', '{}', now())`)
+    const { rows } = await sql.query(
+      `select bytes, octet_length(concat(payload, changes, previous, metadata)) as weighed from aftercommit.events order by position`,
+    )
+    expect(rows.map(({ bytes }) => bytes)).toEqual(rows.map(({ weighed }) => weighed))
+    expect(rows[1].bytes).toBe('[1, 2]{}'.length)
+  })
+
   it('makes ids that begin with the time', async () => {
     const { ac, sql } = await openLog({ major })
     await sql.query(`select aftercommit.emit('lamp.lit', null, null, '{}') from generate_series(1, 50)`)
@@ -257,6 +279,8 @@ describe.each(SERVERS)('aftercommit.emit in SQL on Postgres $major', ({ major })
       ['AC004', `select aftercommit.emit('lamp.lit', null, null, '{}', id => '')`],
       ['AC004', `select aftercommit.emit('lamp.lit', null, null, '{}', id => repeat('x', 256))`],
       ['AC004', `select aftercommit.emit('lamp.lit', null, null, '{}', metadata => '[]')`],
+      ['AC004', `select aftercommit.emit('lamp.lit', null, null, '{}', tenant => repeat('x', 256))`],
+      ['AC004', `select aftercommit.emit('lamp.lit', null, null, '{}', previous => '[]')`],
       ['AC005', `select aftercommit.emit('lamp.lit', null, null, to_jsonb(repeat('canary', 500)))`],
       ['AC006', `select aftercommit.emit('lamp.lit', null, null, '{}', metadata => '{"depth": 4}')`],
     ]

@@ -186,14 +186,14 @@ test.each([
   expect(rows).toEqual([{ state }])
 })
 
-test('every public function and view says in the database what it does', async () => {
+test('every function, view and table says in the database what it is for', async () => {
   const { db } = await openTestDatabase()
   await migrate(db)
   const { rows } = await db.query<{ name: string; comment: string }>(
     `select proname::text as name, obj_description(oid, 'pg_proc') as comment from pg_proc where pronamespace = '${db.schema}'::regnamespace
      union all
      select relname::text, obj_description(oid, 'pg_class') from pg_class
-      where relnamespace = '${db.schema}'::regnamespace and relkind = 'v'`,
+      where relnamespace = '${db.schema}'::regnamespace and relkind in ('v', 'r', 'p') and not relispartition`,
   )
   expect(rows.filter(({ comment }) => !comment)).toEqual([])
   expect(rows.find(({ name }) => name === 'emit')?.comment).toContain('SQL')

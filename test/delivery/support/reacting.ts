@@ -12,6 +12,7 @@ export function reaction(
   const { name = 'mail', timeoutMs = 30_000, ...rest } = words
   return {
     work: work(later, { name, timeoutMs }),
+    eventId: 'evt-1',
     owner: 'shop',
     destination: '',
     tenant: '',
