@@ -65,6 +65,7 @@ export const ERROR_CODES = [
   'NOT_TRANSACTIONAL',
   'SINK_UNAVAILABLE',
   'BAD_STATE',
+  'BAD_ANSWER',
   // hooks
   'NOT_READY',
   'EVENT_NOT_EMITTED',

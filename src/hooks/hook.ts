@@ -2,7 +2,7 @@
 import { AftercommitError } from '../errors.ts'
 import { type AftercommitEvent, compilePatterns, type EventKind, ownCopy, patternsToSql } from '../events/index.ts'
 import type { AnyEvent, StartPoint } from '../log/index.ts'
-import { type Duration, parseRetry, type RetryOptions, type RetryPolicy, toMs } from '../runtime/index.ts'
+import { checkAnswer, type Duration, parseRetry, type RetryOptions, type RetryPolicy, toMs } from '../runtime/index.ts'
 import type { Settling } from './lanes.ts'
 
 /** `instance`: every process hears every event. `cluster`: one process of all handles it, durably. */
@@ -127,7 +127,7 @@ export function toHook(options: HookOptions): Hook {
     ...options,
     matches: matcher(types, kinds, entities),
     typeExpression: types.length === 0 ? undefined : patternsToSql(types),
-    keyOf: toKeyOf(options.key),
+    keyOf: toKeyOf(name, options.key),
     settling: toSettling(what, options),
     concurrency,
     retry: parseRetry(retryOptions, `${name}.retry`),
@@ -138,13 +138,16 @@ export function toHook(options: HookOptions): Hook {
   }
 }
 
-/** A key of the user's own looks at a copy: the event itself is shared. */
-function toKeyOf(key: HookOptions['key']): Hook['keyOf'] {
-  return key === undefined ? (event) => event.key : (event) => key(ownCopy(event))
+/** The user's function gets a copy, because the event itself is shared. */
+function toKeyOf(name: string, key: HookOptions['key']): Hook['keyOf'] {
+  if (key === undefined) return (event) => event.key
+  const rules = { what: `\`key\` of hook "${name}"`, so: 'it was not used' }
+  return (event) => checkAnswer(key(ownCopy(event)), rules)
 }
 
-export function isEnabled({ enabled = true }: HookOptions): boolean {
-  return typeof enabled === 'function' ? enabled() === true : enabled
+export function isEnabled({ name, enabled = true }: HookOptions): boolean {
+  if (typeof enabled !== 'function') return enabled
+  return checkAnswer(enabled(), { what: `\`enabled\` of hook "${name}"`, so: 'it was not added' }) === true
 }
 
 /** What only the other scope knows: a checkpoint cannot wait for a quiet moment, and a cache has no transaction. */

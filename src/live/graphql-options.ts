@@ -7,6 +7,7 @@ import type { Duplex } from 'node:stream'
 import { AftercommitError } from '../errors.ts'
 import type { AnyEvent } from '../log/index.ts'
 import { toBytes } from '../options.ts'
+import { checkAnswer } from '../runtime/index.ts'
 import { type SseOptions, type SseSettings, toSseSettings } from './sse-options.ts'
 
 /** As for `ac.live.sse`; `cors.origins` are also the pages that may open a WebSocket, besides those of this host. */
@@ -62,12 +63,14 @@ export function toGraphqlSettings(options: GraphqlOptions): GraphqlSettings {
   }
   return {
     ...toSseSettings(options, ''),
-    isEnabled: typeof enabled === 'function' ? enabled() : enabled,
+    isEnabled: typeof enabled === 'function' ? checkAnswer(enabled(), ENABLED) : enabled,
     introspection,
     maxQueryBytes: toBytes(maxQuery, 'maxQuery'),
     maxSubscriptions,
   }
 }
+
+const ENABLED = { what: '`enabled` of GraphQL subscriptions', so: 'nothing was created' }
 
 /** Besides the operation there are its variables, and what the protocol adds. */
 export function maxMessageBytes({ maxQueryBytes }: GraphqlSettings): number {

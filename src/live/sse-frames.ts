@@ -5,7 +5,7 @@
  */
 import { stringifyJson, toCloudEvent } from '../events/index.ts'
 import type { AnyEvent } from '../log/index.ts'
-import { type Clock, createThrottledLog, type Logger, summarizeError } from '../runtime/index.ts'
+import { type Clock, checkAnswer, createThrottledLog, type Logger, summarizeError } from '../runtime/index.ts'
 import type { FeedItem } from './feed.ts'
 import type { SseSettings } from './sse-options.ts'
 
@@ -41,7 +41,7 @@ export function createFrames({ settings, logger, clock }: FramesParts): Frames {
 
   function writeEvent(event: AnyEvent, token: string, principal: [] | [unknown]): Uint8Array {
     try {
-      const shown = Reflect.apply(project, settings, [event, ...principal])
+      const shown = checkAnswer(Reflect.apply(project, settings, [event, ...principal]), PROJECT)
       return shown === undefined ? NOTHING : toBytes(`id: ${token}\ndata: ${stringifyJson(shown, NO_LIMITS)}\n\n`)
     } catch (error) {
       const fields = { event_id: event.id, event_type: event.type, err: summarizeError(error) }
@@ -102,6 +102,7 @@ function roughSize(event: AnyEvent): number {
 }
 
 const sizes = new WeakMap<AnyEvent, number>()
+const PROJECT = { what: '`project` of a live feed', so: 'the event was not shown', optional: true }
 const NOTHING = new Uint8Array(0)
 const NO_LIMITS = { maxBytes: Number.MAX_SAFE_INTEGER, maxDepth: 1_000, name: 'what is shown of an event' }
 

@@ -4,6 +4,8 @@
  * at any time; that every delay comes from an injected clock; and that no line leaves with a secret in it. It relies on
  * nothing but Node. Start reading with `loop.ts`, then `service.ts` and `group.ts`.
  */
+
+export { type AnswerRules, checkAnswer } from './answer.ts'
 export { type Backoff, type BackoffStrategy, backoffDelay, reconnectDelay } from './backoff.ts'
 export { type Clock, systemClock } from './clock.ts'
 export { type ConsoleLoggerOptions, consoleLogger } from './console-logger.ts'

@@ -2,7 +2,7 @@
 import { AftercommitError } from '../errors.ts'
 import { type AftercommitEvent, compilePatterns, ownCopy, patternsToSql } from '../events/index.ts'
 import type { AnyEvent, StartPoint } from '../log/index.ts'
-import { type Duration, parseRetry, type RetryOptions, type RetryPolicy, toMs } from '../runtime/index.ts'
+import { checkAnswer, type Duration, parseRetry, type RetryOptions, type RetryPolicy, toMs } from '../runtime/index.ts'
 
 /** What a handler is told besides the event. */
 export interface HandlerContext<Tx = unknown> {
@@ -121,7 +121,7 @@ export function toDefinition(options: SubscriptionOptions, extras: DefinitionExt
     tenant,
     matches: (event) => matchesType(event.type) && (tenant === undefined || event.tenant === tenant),
     typeExpression: on.includes('*') || on.includes('**') ? undefined : patternsToSql(on),
-    keyOf: extras.keyOf ?? toKeyOf(options.key),
+    keyOf: extras.keyOf ?? toKeyOf(what, options.key),
     handle,
     handleSuspect: extras.handleSuspect ?? handle,
     handleBatch,
@@ -155,9 +155,11 @@ const RESERVED: readonly [pattern: RegExp, use: string][] = [
   [/^redis:/, 'its Redis relay'],
 ]
 
-/** A key of the user's own looks at a copy: the event itself is shared. */
-function toKeyOf(key: SubscriptionOptions['key']): Definition['keyOf'] {
-  return key === undefined ? (event) => event.key : (event) => key(ownCopy(event))
+/** The user's function gets a copy, because the event itself is shared. */
+function toKeyOf(what: string, key: SubscriptionOptions['key']): Definition['keyOf'] {
+  if (key === undefined) return (event) => event.key
+  const rules = { what: `\`key\` of ${what[0]!.toLowerCase()}${what.slice(1)}`, so: 'the event was not handled' }
+  return (event) => checkAnswer(key(ownCopy(event)), rules)
 }
 
 /** What decides which events a subscription sees: a change of it is a new generation. */

@@ -1,6 +1,7 @@
 /** Checks a workflow once, before anything runs: every mistake in it is one of the program. */
 import { AftercommitError } from '../errors.ts'
 import { isEventName } from '../events/index.ts'
+import { withCheckedAnswers } from './check-answers.ts'
 import { CHECKED, type Workflow, type WorkflowOptions } from './workflow.ts'
 
 /**
@@ -24,7 +25,7 @@ export function defineWorkflow<State, Input, Event, Effect = never, Rejection = 
       `Workflow ${JSON.stringify(options.type)} cannot be used:\n${faults.map((fault) => `  - ${fault}`).join('\n')}`,
     )
   }
-  return { ...options, [CHECKED]: true }
+  return { ...withCheckedAnswers(options), [CHECKED]: true }
 }
 
 const MAX_TYPE_LENGTH = 100

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type HookOptions, toHook } from '../../src/hooks/hook.ts'
+import { type HookOptions, isEnabled, toHook } from '../../src/hooks/hook.ts'
 import { testEvent } from '../../src/testing/index.ts'
 
 const hook = (options: Partial<HookOptions>) => toHook({ name: 'h', scope: 'instance', handle() {}, ...options })
@@ -57,5 +57,17 @@ describe('a hook', () => {
     expect(made.timeoutMs).toBe(30_000)
     expect(made.keyOf(testEvent('order.placed', { aggregate: { type: 'order', id: '1' } }))).toBe('order/1')
     expect(made.settling).toEqual({ latestWins: true, waitMs: 200, maxWaitMs: 2_000 })
+  })
+
+  it.each([
+    ['key', 'a promise', () => hook({ key: (async () => 'k') as never }).keyOf(testEvent('order.placed'))],
+    ['key', 'undefined', () => hook({ key: (() => undefined) as never }).keyOf(testEvent('order.placed'))],
+    [
+      'enabled',
+      'a promise',
+      () => isEnabled({ name: 'h', scope: 'instance', handle() {}, enabled: (async () => true) as never }),
+    ],
+  ])('refuses a `%s` that returns %s', (name, answer, ask) => {
+    expect(ask).toThrow(`\`${name}\` of hook "h" returned ${answer}`)
   })
 })

@@ -117,7 +117,7 @@ describe('a projection', () => {
     ac.project({ id: 'p', retry: { maxAttempts: 1 }, apply: () => undefined as unknown as null })
     await emit('a')
     await ac.drain()
-    expect((await ac.deadLetters.list())[0]?.error).toMatchObject({ code: 'BAD_STATE' })
+    expect((await ac.deadLetters.list())[0]?.error).toMatchObject({ code: 'BAD_ANSWER' })
   })
 
   it('is folded anew by a reset, while it runs, and each event counts once', async () => {

@@ -277,15 +277,22 @@ describe('events that must not reach the handler', () => {
     await eventually(async () => (await handle.status()).reason === null)
   })
 
-  it('one for which the key cannot be told is a dead letter, and the rest proceeds', async () => {
+  it.each<[string, () => string, string]>([
+    [
+      'throws',
+      () => {
+        throw new Error('no key')
+      },
+      'no key',
+    ],
+    ['returns a promise', (async () => 'key') as never, '`key` of subscription "sub" returned a promise'],
+    ['returns undefined', (() => undefined) as never, '`key` of subscription "sub" returned undefined'],
+  ])('an event whose key function %s becomes a dead letter, and the rest proceeds', async (_, keyless, message) => {
     const { ac, emit } = await openSubscriptions()
     const seen = recorder()
     ac.subscribe({
       id: 'sub',
-      key: (event) => {
-        if (event.id === 'keyless') throw new Error('no key')
-        return 'key'
-      },
+      key: (event) => (event.id === 'keyless' ? keyless() : 'key'),
       retry: QUICK,
       handle: seen.handle,
     })
@@ -294,5 +301,6 @@ describe('events that must not reach the handler', () => {
     await ac.start()
     await seen.sees('after')
     await eventually(async () => (await ac.deadLetters.count({ eventId: 'keyless' })) === 1)
+    expect((await ac.deadLetters.list())[0]?.error.message).toContain(message)
   })
 })

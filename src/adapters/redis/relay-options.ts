@@ -1,5 +1,5 @@
 import { AftercommitError } from '../../errors.ts'
-import { type Duration, toMs } from '../../runtime/index.ts'
+import { checkAnswer, type Duration, toMs } from '../../runtime/index.ts'
 import { checkAddress, checkChannel } from './address.ts'
 
 export interface RedisOptions {
@@ -43,5 +43,6 @@ export function toRelaySettings(options: RedisRelayOptions): RelaySettings {
 }
 
 export function isEnabled({ enabled = true }: RedisRelayOptions): boolean {
-  return typeof enabled === 'function' ? enabled() === true : enabled
+  if (typeof enabled !== 'function') return enabled
+  return checkAnswer(enabled(), { what: '`enabled` of a Redis relay', so: 'nothing was connected' }) === true
 }
