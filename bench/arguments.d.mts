@@ -1,5 +1,7 @@
 export class UsageError extends Error {}
+export const HELP: string
 export interface BenchArguments {
+  readonly help: false
   readonly cases: readonly string[]
   readonly journeys: readonly string[]
   readonly server: { readonly kind: 'embedded' | 'system' } | { readonly kind: 'given'; readonly url: string }
@@ -11,4 +13,4 @@ export interface BenchArguments {
 export function parseBenchArguments(
   argv: readonly string[],
   known: { readonly cases: readonly string[]; readonly journeys: readonly string[] },
-): BenchArguments
+): BenchArguments | { readonly help: true }

@@ -10,3 +10,4 @@ export function atMost(what: string, value: number, wanted: number, unit: string
 export function later(goal: Goal): Goal
 export function verdictOf(goal: Goal): 'ok' | 'MISS' | 'later'
 export function anyMissed(results: readonly { readonly goals: readonly Goal[] }[]): boolean
+export function didNotEnd(error: Error): Goal

@@ -13,6 +13,11 @@ export function later(goal) {
   return { ...goal, wanted: `later ${goal.wanted}`, later: true }
 }
 
+/** Instead of figures, when there are none. */
+export function didNotEnd(error) {
+  return { what: 'played to its end', value: error.message, wanted: 'it ends', met: false }
+}
+
 /** `ok`, `MISS`, or `later` for a later goal that is not reached yet. */
 export function verdictOf({ met, later: isLater }) {
   if (met) return 'ok'

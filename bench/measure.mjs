@@ -3,6 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createAftercommit } from 'aftercommit'
 import pg from 'pg'
 import { uuidv7 } from 'uuidv7'
+import { median } from './statistics.mjs'
+
+export { median, medianRatio, percentile } from './statistics.mjs'
 
 export const payload = {
   total: 90,
@@ -36,20 +39,6 @@ async function countFor(ms, writers, call) {
   }
   await Promise.all(Array.from({ length: writers }, (_, number) => writer(number)))
   return (calls * 1_000) / (performance.now() - began)
-}
-
-export function median(numbers) {
-  return percentile(numbers, 0.5)
-}
-
-export function percentile(numbers, share) {
-  const sorted = [...numbers].sort((a, b) => a - b)
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]
-}
-
-/** Of rates that were measured in turns: the median of what each turn says. */
-export function medianRatio(rates, others) {
-  return median(rates.map((rate, turn) => rate / others[turn]))
 }
 
 export function perSecond(rate) {

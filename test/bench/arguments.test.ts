@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { parseBenchArguments, UsageError } from '../../bench/arguments.mjs'
+import { HELP, parseBenchArguments, UsageError } from '../../bench/arguments.mjs'
 
 const known = {
   cases: ['append', 'read'],
@@ -18,17 +18,17 @@ describe('the command line of the bench', () => {
   })
 
   it('selects journeys by name or by the word before the first dash, in their own order', () => {
-    expect(parse('journeys', '--only', 'workflow,webhooks').journeys).toEqual([
-      'webhooks-backlog',
-      'webhooks-burst',
-      'workflow',
-    ])
-    expect(parse('journeys', '--only', 'webhooks-burst').journeys).toEqual(['webhooks-burst'])
+    expect(parse('journeys', '--only', 'workflow,webhooks')).toMatchObject({
+      journeys: ['webhooks-backlog', 'webhooks-burst', 'workflow'],
+    })
+    expect(parse('journeys', '--only', 'webhooks-burst')).toMatchObject({ journeys: ['webhooks-burst'] })
   })
 
   it('takes a kind of server or an address', () => {
-    expect(parse('--server', 'system').server).toEqual({ kind: 'system' })
-    expect(parse('--server', 'postgres://me@db/shop').server).toEqual({ kind: 'given', url: 'postgres://me@db/shop' })
+    expect(parse('--server', 'system')).toMatchObject({ server: { kind: 'system' } })
+    expect(parse('--server', 'postgres://me@db/shop')).toMatchObject({
+      server: { kind: 'given', url: 'postgres://me@db/shop' },
+    })
     expect(() => parse('--server', 'debian')).toThrow(/"embedded", "system" or an address/)
   })
 
@@ -38,6 +38,13 @@ describe('the command line of the bench', () => {
       /There is no journey called webhook\. There are: webhooks-/,
     )
     expect(() => parse('--sever', 'system')).toThrow(UsageError)
+  })
+
+  it('answers a request for help before it looks at anything else', () => {
+    expect(parse('--help', 'apend')).toEqual({ help: true })
+    for (const option of ['--server', '--only', '--quick', '--rounds', '--seconds', '--record']) {
+      expect(HELP).toContain(`  ${option} `)
+    }
   })
 
   it('refuses numbers that mean nothing and options of journeys without journeys', () => {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { anyMissed, atLeast, atMost, later, verdictOf } from '../../bench/goals.mjs'
+import { anyMissed, atLeast, atMost, didNotEnd, later, verdictOf } from '../../bench/goals.mjs'
 
 it('says whether a figure reaches its goal', () => {
   expect(verdictOf(atLeast('ratio', 0.8, 0.8))).toBe('ok')
@@ -18,4 +18,9 @@ it('shows a later goal that is missed without failing the run', () => {
 
 it('counts a figure that could not be measured as a miss', () => {
   expect(verdictOf(atLeast('ratio', Number.NaN, 0.8))).toBe('MISS')
+})
+
+it('counts a journey that did not end as a miss, and says why', () => {
+  const goal = didNotEnd(new Error('waited 60 s for the last delivery'))
+  expect([verdictOf(goal), goal.value]).toEqual(['MISS', 'waited 60 s for the last delivery'])
 })

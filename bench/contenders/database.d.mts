@@ -1,0 +1,1 @@
+export function toDatabase(url: string, database: string): string
