@@ -214,7 +214,7 @@ export class Claimer {
 /** What is held back by others is looked for this often. */
 export const HELD_BACK_MS = 1_000
 
-/** One that hangs must leave room for the others. */
+/** One destination leaves a tenth of the places to all others. */
 export function mostPerDestination(concurrency: number): number {
-  return Math.max(1, Math.floor(concurrency / 2))
+  return Math.max(1, Math.floor(concurrency * 0.9))
 }

@@ -99,9 +99,9 @@ export function createReactions(parts: ReactionParts): Reactions {
   const tails = new Map<string, Promise<void>>()
 
   function begin(reaction: Reaction, signal: () => AbortSignal): Promise<void> | undefined {
-    const { key, destination } = reaction
+    const { key } = reaction
     if (key !== null) return inOrder(reaction, key, signal)
-    if (mustWait(reaction) || (destination !== '' && slots.isFull(destination))) return keep(reaction, signal)
+    if (mustWait(reaction)) return keep(reaction, signal)
     const slot = slots.take(placeOf(reaction))
     return slot === true ? attempt(reaction, signal) : slot.then((isOurs) => attemptLate(reaction, isOurs, signal))
   }

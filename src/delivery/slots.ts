@@ -9,8 +9,6 @@
 import type { Clock } from '../runtime/index.ts'
 
 export interface Slots {
-  /** The place has its share: one more would have to wait for another of its own. */
-  isFull(place: string): boolean
   /** It is one of those whose calls go on and on, and which together have half of all. */
   isHanging(place: string): boolean
   /** True when there is room at once; else resolves with whether there was room in time. */
@@ -77,7 +75,6 @@ export function createSlots(clock: Clock, most: number, share: number): Slots {
   const isFull = (place: string) => counted.count(place) >= share
 
   return {
-    isFull,
     isHanging: (place) => slow.total() >= most / 2 && slow.count(place) > 0,
     take(place) {
       if (isFull(place)) {

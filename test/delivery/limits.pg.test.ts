@@ -75,7 +75,7 @@ test('of a limited destination a process claims no more than it can begin', asyn
   await eventually(() => running === 10)
 })
 
-test('a destination that hangs takes half of the places at most, over however many tenants', async () => {
+test('a destination that hangs takes nine tenths of the places at most, over any number of tenants', async () => {
   const { worker } = await openDelivering()
   const one = await worker({ concurrency: 10, drainMs: () => 10 })
   let [hanging, done] = [0, 0]
@@ -90,10 +90,10 @@ test('a destination that hangs takes half of the places at most, over however ma
     mails(5, { destination: 'hangs.example', tenant: `tenant ${n}` }),
   )
   await one.add(one.database, tenants.flat())
-  await eventually(() => hanging === 5)
+  await eventually(() => hanging === 9)
   for (let n = 0; n < 20; n++) await one.add(one.database, mails(5, { destination: `other-${n}.example` }))
   await eventually(() => done === 100)
-  expect(hanging).toBe(5)
+  expect(hanging).toBe(9)
 })
 
 test('due work is found behind any number of lanes that have none', async () => {
