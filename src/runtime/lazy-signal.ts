@@ -1,4 +1,6 @@
-/** A signal that is made when somebody looks at it: most calls never do, and it costs more than the rest of a call. */
+import { setMaxListeners } from 'node:events'
+
+/** An abort signal that is made when a call first reads it. Most calls never do, and a signal costs more than the rest of a call. */
 export class LazySignal {
   #controller: AbortController | undefined
   #reason: unknown
@@ -6,6 +8,8 @@ export class LazySignal {
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController()
+      // One event may ask for any number of calls, and each listens.
+      setMaxListeners(0, this.#controller.signal)
       if (this.#reason !== undefined) this.#controller.abort(this.#reason)
     }
     return this.#controller.signal
