@@ -1,13 +1,14 @@
 /** Reads the command line of `npm run bench`. Pure: the caller prints a mistake and ends the process. */
 import { parseArgs } from 'node:util'
 
-export const HELP = `npm run bench -- [case …] [journeys] [options]
+export const HELP = `npm run bench -- [case …] [journeys [journey …]] [options]
 
 Plays cases, which measure one part each, and journeys, which begin with an event and end when everything that
 follows from it is done, against the best peer. Without a name it plays every case and no journey.
 
   --server WHERE   "embedded", "system" (a distribution's PostgreSQL, with JIT) or an address. Default: embedded
-  --only NAMES     Journeys by name, separated by commas; "webhooks" is every journey that begins with it.
+  --only NAMES     Journeys by name, separated by commas; "webhooks" is every journey that begins with it. The same
+                   as naming them after the word "journeys".
   --quick          One round of each journey: shows whether it runs, not how fast.
   --rounds N       Turns of each contender. Default: 5 for cases, 3 for journeys
   --seconds S      How long a timed turn of a case takes. Default: 2
@@ -38,14 +39,16 @@ export function parseBenchArguments(argv, known) {
   if (values.help) return { help: true }
   const withJourneys = positionals.includes('journeys')
   const named = positionals.filter((name) => name !== 'journeys')
-  refuseUnknown(named, known.cases, 'bench')
+  const isJourney = (name) => withJourneys && !known.cases.includes(name) && known.journeys.some(selects(name))
+  const cases = named.filter((name) => !isJourney(name))
+  refuseUnknown(cases, known.cases, 'bench')
   if (!withJourneys && (values.only !== undefined || values.quick)) {
     throw new UsageError('--only and --quick belong to the journeys: npm run bench -- journeys --only webhooks --quick')
   }
   return {
     help: false,
-    cases: positionals.length > 0 ? named : known.cases,
-    journeys: withJourneys ? selectJourneys(values.only, known.journeys) : [],
+    cases: positionals.length > 0 ? cases : known.cases,
+    journeys: withJourneys ? selectJourneys([...toNames(values.only), ...named.filter(isJourney)], known.journeys) : [],
     server: parseServer(values.server),
     ms: positive('--seconds', values.seconds) * 1_000,
     rounds: values.rounds === undefined ? undefined : whole('--rounds', values.rounds),
@@ -54,17 +57,24 @@ export function parseBenchArguments(argv, known) {
   }
 }
 
-/** `webhooks` selects `webhooks` and every journey whose name begins with `webhooks-`. */
-export function selectJourneys(only, journeys) {
-  if (only === undefined) return journeys
-  const asked = only.split(',').filter((name) => name !== '')
-  const selects = (name) => (journey) => journey === name || journey.startsWith(`${name}-`)
+/** Every journey when none is asked for. */
+function selectJourneys(asked, journeys) {
+  if (asked.length === 0) return journeys
   refuseUnknown(
     asked.filter((name) => !journeys.some(selects(name))),
     journeys,
     'journey',
   )
   return journeys.filter((journey) => asked.some((name) => selects(name)(journey)))
+}
+
+/** `webhooks` selects `webhooks` and every journey whose name begins with `webhooks-`. */
+function selects(name) {
+  return (journey) => journey === name || journey.startsWith(`${name}-`)
+}
+
+function toNames(list = '') {
+  return list.split(',').filter((name) => name !== '')
 }
 
 function parse(argv) {

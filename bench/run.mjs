@@ -42,7 +42,15 @@ const cases = [
 ]
 
 /** From an event to the end of what follows from it, against the best peer. */
-const journeys = ['webhooks-backlog', 'webhooks-burst', 'webhooks-fanout']
+const journeys = [
+  'webhooks-backlog',
+  'webhooks-burst',
+  'webhooks-fanout',
+  'webhooks-steady',
+  'webhooks-limited',
+  'webhooks-retry',
+  'webhooks-kill',
+]
 
 process.exit(await main())
 

@@ -1,11 +1,11 @@
-/** graphile-worker, 50 jobs at a time, with the settings its guide gives for throughput. A job is a POST of its payload. */
+/** graphile-worker, by default 50 jobs at a time, with the settings its guide gives for throughput. A job is a POST of its payload. */
 import { run } from 'graphile-worker'
 import pg from 'pg'
 import { createCaller } from './caller.mjs'
 import { readConfig, serve } from './child.mjs'
 import { quiet } from './quiet.mjs'
 
-const { url, receiver, pollInterval = 2_000, retryMs } = readConfig()
+const { url, receiver, pollInterval = 2_000, concurrentJobs = 50, retryMs } = readConfig()
 const pgPool = new pg.Pool({ connectionString: url, max: 12 })
 pgPool.on('error', () => {})
 pgPool.on('connect', (client) => client.on('error', () => {}))
@@ -18,7 +18,7 @@ const runner = await run({
   pollInterval,
   taskList: { call: retryMs === undefined ? call : callAgainSoon },
   preset: {
-    worker: { concurrentJobs: 50, localQueue: { size: 500 }, completeJobBatchDelay: 0, failJobBatchDelay: 0 },
+    worker: { concurrentJobs, localQueue: { size: 500 }, completeJobBatchDelay: 0, failJobBatchDelay: 0 },
   },
 })
 serve({

@@ -19,13 +19,14 @@ export async function openGraphile({
   ...options
 }) {
   const database = await createBenchDatabase(server.url, name)
-  const client = new pg.Client(database.url)
-  await client.connect()
+  // As many connections to write with as aftercommit has in this process.
+  const pool = new pg.Pool({ connectionString: database.url, max: 4 })
+  pool.on('error', () => {})
   const utils = await makeWorkerUtils({ connectionString: database.url, logger: quiet })
   await utils.migrate()
   const processes = []
 
-  const isEmpty = async () => (await client.query('select from graphile_worker._private_jobs limit 1')).rowCount === 0
+  const isEmpty = async () => (await pool.query('select from graphile_worker._private_jobs limit 1')).rowCount === 0
 
   return {
     async start(count = 1) {
@@ -40,23 +41,25 @@ export async function openGraphile({
     },
     /** By itself it takes the jobs of a dead process again after four hours; whoever knows that all are dead may say so. */
     async freeJobsOfTheDead() {
-      const { rows } = await client.query(
+      const { rows } = await pool.query(
         'select distinct locked_by from graphile_worker._private_jobs where locked_by is not null',
       )
       await utils.forceUnlockWorkers(rows.map(({ locked_by: worker }) => worker))
     },
     async commit(calls) {
+      const client = await pool.connect()
       await client.query('begin')
       await client.query(ADD, [JSON.stringify(calls.flatMap(toSpecs))])
       const committing = now()
       await client.query('commit')
+      client.release()
       return committing
     },
     settled: () => eventually(isEmpty, 'the last job of graphile-worker'),
     async close() {
       await Promise.all(processes.splice(0).map((child) => child.close()))
       await utils.release()
-      await client.end()
+      await pool.end()
       await database.close()
     },
   }

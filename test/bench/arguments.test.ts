@@ -24,6 +24,15 @@ describe('the command line of the bench', () => {
     expect(parse('journeys', '--only', 'webhooks-burst')).toMatchObject({ journeys: ['webhooks-burst'] })
   })
 
+  it('selects journeys that are named after the word journeys, beside cases', () => {
+    expect(parse('journeys', 'webhooks-backlog')).toMatchObject({ cases: [], journeys: ['webhooks-backlog'] })
+    expect(parse('journeys', 'workflow', 'append', '--only', 'webhooks')).toMatchObject({
+      cases: ['append'],
+      journeys: ['webhooks-backlog', 'webhooks-burst', 'workflow'],
+    })
+    expect(() => parse('webhooks-backlog')).toThrow('There is no bench called webhooks-backlog.')
+  })
+
   it('takes a kind of server or an address', () => {
     expect(parse('--server', 'system')).toMatchObject({ server: { kind: 'system' } })
     expect(parse('--server', 'postgres://me@db/shop')).toMatchObject({
