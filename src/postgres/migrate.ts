@@ -14,6 +14,7 @@ import { AftercommitError } from '../errors.ts'
 import { type Backoff, backoffDelay } from '../runtime/index.ts'
 import type { Database } from './database.ts'
 import { quoteIdentifier } from './identifiers.ts'
+import { LOCK_TIMEOUT_MS, placeSteps } from './migration-script.ts'
 import {
   allowIdling,
   bookMigration,
@@ -25,11 +26,11 @@ import {
 } from './migration-statements.ts'
 import { fileNameOf, isConcurrent, type Migration, renderMigration } from './migrations.ts'
 import type { Queryable } from './queryable.ts'
-import { type GrantedRole, grantStatements, selectGrantedRoles } from './roles.ts'
+import { selectGrantedRoles } from './roles.ts'
 import { assertNotTooNew, readStatus, type SchemaDefinition, schemaDefinition } from './schema-status.ts'
 import { assertServerVersion } from './server.ts'
 import type { Session } from './session.ts'
-import { bookFiles, fileStatements, type SqlFile, selectTriggerStates } from './sql-files.ts'
+import { selectTriggerStates } from './sql-files.ts'
 import { concurrentIndexName, splitStatements } from './sql-text.ts'
 import { SQLSTATE, sqlstateOf } from './sqlstate.ts'
 import { tryTransactionLock } from './statements.ts'
@@ -84,7 +85,6 @@ export async function migrate(db: Database, options: MigrateOptions = {}): Promi
   }
 }
 
-const LOCK_TIMEOUT_MS = 800
 const LOCK_BACKOFF: Backoff = { strategy: 'exponential', initialMs: 50, maxMs: 1_000, jitter: 0.5 }
 const RETRY_BACKOFF: Backoff = { strategy: 'exponential', initialMs: 200, maxMs: 5_000, jitter: 0.5 }
 
@@ -196,7 +196,11 @@ class MigrationRun {
       const { next, files, isPlaced } = await this.look(tx)
       if (next !== undefined || isPlaced) return 'done already'
       await this.#prepare(tx)
-      for (const { name, statements } of await placeSteps(tx, this.#db, this.#definition, files)) {
+      const there = {
+        triggerStates: await selectTriggerStates(tx, this.#db.schemaName.name),
+        granted: await selectGrantedRoles(tx),
+      }
+      for (const { name, statements } of placeSteps(this.#definition, this.#db.schemaName, files, there)) {
         for (const statement of statements) {
           await tx.query(statement).catch((error) => {
             throw isBlocked(error) ? error : migrationFailed(name, error)
@@ -236,60 +240,6 @@ class MigrationRun {
   #sleep(ms: number): Promise<void> {
     return this.#db.clock.sleep(ms, this.#options.signal)
   }
-}
-
-/** The files to put in place, the book of them, and the rights of every role that was granted some. */
-async function placeSteps(
-  tx: Queryable,
-  { schemaName }: Pick<Database, 'schemaName'>,
-  { sql }: SchemaDefinition,
-  files: readonly SqlFile[],
-): Promise<{ name: string; statements: string[] }[]> {
-  const states = await selectTriggerStates(tx, schemaName.name)
-  const granted = await selectGrantedRoles(tx)
-  return [
-    ...files.map((file) => ({ name: `sql/${file.name}`, statements: fileStatements(file, schemaName, states) })),
-    ...(files.length === 0 ? [] : [{ name: 'book of sql/', statements: [bookFiles(sql, schemaName)] }]),
-    ...granted.map(({ role, right }) => ({
-      name: `of the rights of ${role}`,
-      statements: grantStatements(sql.files, schemaName, role, right),
-    })),
-  ]
-}
-
-/** The text that `migrate` would run, for deploys that run SQL themselves; empty when nothing is left to do. */
-export async function migrationScript(
-  db: Database,
-  grants: readonly Pick<GrantedRole, 'role' | 'right'>[] = [],
-  { lockTimeoutMs = LOCK_TIMEOUT_MS, ...given }: MigrateOptions = {},
-): Promise<string> {
-  const definition = await schemaDefinition(given)
-  const { schemaName: schema } = db
-  const status = await readStatus(db, definition, schema.name)
-  assertNotTooNew(status, schema.name)
-  const exists = await selectBookExists(db, schema.name)
-  const settings = migrationSettings(lockTimeoutMs)
-  const blocks: string[][] = []
-  if (!exists.table) blocks.push(['begin', ...settings, ...createBook(schema, exists), 'commit'])
-  for (const migration of definition.migrations) {
-    if (!status.pending.includes(fileNameOf(migration))) continue
-    const work = [renderMigration(migration, schema).trim().replace(/;$/, ''), bookMigration(migration, schema)]
-    blocks.push(isConcurrent(migration) ? work : ['begin', ...settings, ...work, 'commit'])
-  }
-  const files = definition.sql.files.filter(({ name }) => status.pendingFiles.includes(name))
-  if (files.length > 0) {
-    const steps = exists.table
-      ? await placeSteps(db, db, definition, files)
-      : [
-          ...files.map((file) => ({ statements: fileStatements(file, schema, new Map()) })),
-          { statements: [bookFiles(definition.sql, schema)] },
-        ]
-    blocks.push(['begin', ...settings, ...steps.flatMap(({ statements }) => statements), 'commit'])
-  }
-  for (const { role, right } of grants) {
-    blocks.push(['begin', ...grantStatements(definition.sql.files, schema, role, right), 'commit'])
-  }
-  return blocks.map((block) => block.map((statement) => `${statement.trim().replace(/;$/, '')};\n`).join('')).join('\n')
 }
 
 function isBlocked(error: unknown): boolean {

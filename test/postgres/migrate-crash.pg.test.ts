@@ -3,7 +3,6 @@ import { fileURLToPath } from 'node:url'
 import { beforeAll, expect, test } from 'vitest'
 import {
   checksumOf,
-  type Database,
   type Migration,
   migrate,
   type SqlFile,
@@ -13,6 +12,7 @@ import {
 import { buildPackage } from '../support/build.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { spawnScript } from '../support/processes.ts'
+import { schemaSnapshot } from '../support/schema-snapshot.ts'
 
 const MIGRATOR = fileURLToPath(new URL('./migrator.mjs', import.meta.url))
 
@@ -52,33 +52,12 @@ function toMigration(version: number, sql: string): Migration {
   return { version, name: `m${version}`, sql, checksum: checksumOf(sql) }
 }
 
-/** Everything of the schema that a migration could have left different, without what depends on time. */
-async function snapshot(db: Database): Promise<unknown> {
-  const [relations, functions, indexes, columns, book, files] = await db.queryMany(`
-    select relname::text, relkind::text from pg_class where relnamespace = '${db.schema}'::regnamespace order by 1;
-    select proname::text from pg_proc where pronamespace = '${db.schema}'::regnamespace order by 1;
-    select indexrelid::regclass::text as name, indisvalid from pg_index join pg_class on oid = indexrelid
-     where relnamespace = '${db.schema}'::regnamespace order by 1;
-    select table_name::text, column_name::text, data_type::text, column_default::text from information_schema.columns
-     where table_schema = '${db.schemaName.name}' order by 1, 2;
-    select version, name, checksum from ${db.schema}.migrations order by 1;
-    select name, hash, version from ${db.schema}.sql_files order by 1`)
-  return {
-    relations: relations!.rows,
-    functions: functions!.rows,
-    files: files!.rows,
-    indexes: indexes!.rows,
-    columns: columns!.rows,
-    book: book!.rows,
-  }
-}
-
 beforeAll(buildPackage)
 
 test('kill -9 at random moments: running it again arrives at the schema of a clean install', async () => {
   const clean = await openTestDatabase()
   await migrate(clean.db, DEFINITION)
-  const expected = await snapshot(clean.db)
+  const expected = await schemaSnapshot(clean.db)
 
   for (let round = 0; round < 10; round++) {
     const { db, url } = await openTestDatabase()
@@ -91,7 +70,7 @@ test('kill -9 at random moments: running it again arrives at the schema of a cle
 
     const again = spawnScript(MIGRATOR, [url, JSON.stringify(DEFINITION)])
     expect(await again.exited, `killed after ${moment} ms:\n${again.lines.join('\n')}`).toMatchObject({ code: 0 })
-    expect(await snapshot(db), `killed after ${moment} ms`).toEqual(expected)
+    expect(await schemaSnapshot(db), `killed after ${moment} ms`).toEqual(expected)
     expect(await schemaStatus(db, DEFINITION)).toMatchObject({ state: 'current' })
   }
 })

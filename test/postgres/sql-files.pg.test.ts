@@ -16,6 +16,7 @@ import {
   schemaStatus,
 } from '../../src/postgres/index.ts'
 import { connect, openDatabase, openTestDatabase, serverUrl, testDatabase } from '../support/database.ts'
+import { schemaSnapshot } from '../support/schema-snapshot.ts'
 
 const SERVERS = [18, 14] as const
 
@@ -41,9 +42,9 @@ describe.each(SERVERS)('files on Postgres %i', (major) => {
     const { db } = await openTestDatabase({ major })
     const { files } = await loadSqlFiles()
     expect((await migrate(db)).placed).toEqual(files.map(({ name }) => name))
-    const before = await snapshot(db)
+    const before = await schemaSnapshot(db)
     expect(await migrate(db)).toMatchObject({ applied: [], placed: [] })
-    expect(await snapshot(db)).toEqual(before)
+    expect(await schemaSnapshot(db)).toEqual(before)
     expect(await schemaStatus(db)).toMatchObject({ state: 'current', pendingFiles: [] })
   })
 
@@ -53,7 +54,7 @@ describe.each(SERVERS)('files on Postgres %i', (major) => {
     const { db: byHand, url } = await openTestDatabase({ major })
     const script = await migrationScript(byHand)
     await (await connect(url)).query(script)
-    expect(await snapshot(byHand)).toEqual(await snapshot(db))
+    expect(await schemaSnapshot(byHand)).toEqual(await schemaSnapshot(db))
     expect(await migrationScript(byHand)).toBe('')
     await assertSchemaUsable(byHand)
   })
@@ -149,6 +150,20 @@ describe('rights', () => {
     expect((await runner.query(`select from ${db.schema}.events`)).rowCount).toBe(0)
   })
 
+  test('of a running role are part of the script of `--sql` for a migration of tables alone', async () => {
+    const { db, url } = await openTestDatabase()
+    await migrate(db)
+    const { role, runner } = await makeRole(db, url)
+    await grantRole(db, role, 'run')
+    await db.query(`revoke all on ${db.schema}.events from ${role}`)
+    const known = await loadMigrations()
+    const added = migration(known.length + 1, '-- older: keep\nselect 1')
+    const definition = { migrations: [...known, added], sql: await loadSqlFiles() }
+    await (await connect(url)).query(await migrationScript(db, [], definition))
+    expect((await runner.query(`select from ${db.schema}.events`)).rowCount).toBe(0)
+    expect(await migrationScript(db, [], definition)).toBe('')
+  })
+
   test('are nobody else’s: PUBLIC may call no function of the schema', async () => {
     const { db } = await openTestDatabase()
     await migrate(db)
@@ -205,7 +220,7 @@ test('eight migrators at once arrive at the schema of one', async () => {
   const { url } = await testDatabase()
   const racers = Array.from({ length: 8 }, () => openDatabase({ database: url }))
   await Promise.all(racers.map((db) => migrate(db)))
-  expect(await snapshot(racers[0]!)).toEqual(await snapshot(alone))
+  expect(await schemaSnapshot(racers[0]!)).toEqual(await schemaSnapshot(alone))
 })
 
 const GONE = 'create or replace function :schema.gone() returns integer language sql as $$ select 1 $$'
@@ -232,22 +247,4 @@ async function makeRole(db: Database, url: string) {
     await cluster.query(`drop role ${role}`)
   })
   return { role, runner: openDatabase({ database: url.replace(/\/\/[^/@]*@/, `//${role}:${role}@`) }) }
-}
-
-/** Everything of the schema that a migration could have left different, without times. */
-async function snapshot(db: Database): Promise<unknown> {
-  const results = await db.queryMany(`
-    select relname::text, relkind::text from pg_class where relnamespace = '${db.schema}'::regnamespace order by 1;
-    select table_name::text, column_name::text, data_type::text, column_default::text from information_schema.columns
-     where table_schema = '${db.schemaName.name}' order by 1, 2;
-    select proname::text, pg_get_functiondef(oid) as body, proacl::text, obj_description(oid, 'pg_proc') as comment
-      from pg_proc where pronamespace = '${db.schema}'::regnamespace order by 1;
-    select viewname::text, definition, obj_description(format('%I.%I', schemaname, viewname)::regclass, 'pg_class') as comment
-      from pg_views where schemaname = '${db.schemaName.name}' order by 1;
-    select tgrelid::regclass::text as on_table, tgname::text, tgenabled::text from pg_trigger
-     where tgrelid in (select oid from pg_class where relnamespace = '${db.schema}'::regnamespace) and not tgisinternal
-     order by 1, 2;
-    select version, name, checksum from ${db.schema}.migrations order by 1;
-    select name, kind, object, on_table, hash, version from ${db.schema}.sql_files order by 1`)
-  return results.map(({ rows }) => rows)
 }
