@@ -35,7 +35,9 @@ import {
   grantSessions,
   migrate,
   migrationScript,
+  type Queryable,
   toQueryable,
+  toTransaction,
 } from './postgres/index.ts'
 import { createProjections, type ProjectionHandle, type ProjectionOptions } from './projections/index.ts'
 import { createPush } from './push/index.ts'
@@ -244,6 +246,11 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     ensureTailer: () => lifetime.ensureTailer(),
   })
 
+  const append = async (db: Queryable, first: unknown, event: unknown): Promise<never> => {
+    const asked = assertSameDatabase(database, db)
+    if (asked) await asked
+    return emitting.through(db, first, event) as Promise<never>
+  }
   const instance: Aftercommit<D> = {
     async migrate({ grantEmit: emitters = [], grantRun: runners = [], adoptStreams = false, ...request } = {}) {
       const result = await migrate(database, request)
@@ -271,11 +278,13 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
       ]),
     transaction: (fn, transactionOptions) =>
       database.transaction((tx) => fn(emitting.wrap(tx) as EmittingTransaction<D>), transactionOptions),
-    async emit(db: unknown, first: unknown, event?: unknown): Promise<never> {
-      const queryable = toQueryable(db, database.schema)
-      const asked = assertSameDatabase(database, queryable)
-      if (asked) await asked
-      return emitting.through(queryable, first, event) as Promise<never>
+    async emit(tx: unknown, first: unknown, event?: unknown): Promise<never> {
+      return append(toTransaction(tx, database.schema, 'call ac.emitNow() to commit at once'), first, event)
+    },
+    async emitNow(...given: unknown[]): Promise<never> {
+      const hasSession = typeof given[0] !== 'string' && !Array.isArray(given[0])
+      const [session, first, event] = hasSession ? given : [database, ...given]
+      return append(toQueryable(session, database.schema), first, event)
     },
     emitAuth: hooks.emitAuth,
     log,

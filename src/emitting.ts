@@ -8,7 +8,7 @@ import {
   emitEvent,
   emitEvents,
 } from './log/index.ts'
-import { assertSameDatabase, type Database, type Queryable, type Transaction, toQueryable } from './postgres/index.ts'
+import { assertSameDatabase, type Database, type Queryable, type Transaction, toTransaction } from './postgres/index.ts'
 import type { Registry, Telemetry } from './runtime/index.ts'
 
 export interface EmittingParts {
@@ -64,8 +64,8 @@ export function createEmitting(parts: EmittingParts): Emitting {
     },
     through: (db, first, event) =>
       Array.isArray(first) ? emitting.many(db, first) : emitting.one(db, first as string, (event ?? {}) as EmitInput),
-    async own({ type, ...event }, tx = database) {
-      const db = toQueryable(tx, database.schema)
+    async own({ type, ...event }, tx) {
+      const db = tx === undefined ? database : toTransaction(tx, database.schema, 'leave `tx` out to commit at once')
       await assertSameDatabase(database, db)
       const appended = await emitEvent(db, ownSettings, type, event)
       emitted.inc()

@@ -98,6 +98,7 @@ export type {
   Aftercommit,
   DrainResult,
   Emit,
+  EmitNow,
   EmitOf,
   EmittingTransaction,
   MigrateRequest,
@@ -152,6 +153,8 @@ export {
 } from './observers-on-demand.ts'
 export type { AftercommitOptions, DeadLetterOptions, LogOptions, RuntimeOptions } from './options.ts'
 export {
+  type CallerSession,
+  type CallerTransaction,
   type Finding,
   type FindingLevel,
   type MigrateResult,

@@ -8,6 +8,8 @@ import type { Live } from './live/index.ts'
 import type { EmitInput, Emitted, Log, Status, UpkeepReport } from './log/index.ts'
 import type { Observers, ReindexOptions, ReindexReport } from './observers-on-demand.ts'
 import type {
+  CallerSession,
+  CallerTransaction,
   Finding,
   MigrateOptions,
   MigrateResult,
@@ -36,6 +38,16 @@ import type { Schedules, Workflows } from './workflows/index.ts'
 export interface Emit<D extends EventDefinitions> {
   <Name extends EventName<D>>(type: Name, event: EmitInput<PayloadInput<D, Name>>): Promise<Emitted>
   (events: readonly EmitOf<D>[]): Promise<Emitted[]>
+}
+
+/** `Emit`, with or without a pool or client of the caller as the first argument. */
+export interface EmitNow<D extends EventDefinitions> extends Emit<D> {
+  <Name extends EventName<D>>(
+    session: CallerSession,
+    type: Name,
+    event: EmitInput<PayloadInput<D, Name>>,
+  ): Promise<Emitted>
+  (session: CallerSession, events: readonly EmitOf<D>[]): Promise<Emitted[]>
 }
 
 /** One event of a batch. */
@@ -86,11 +98,20 @@ export interface Aftercommit<D extends EventDefinitions = EventDefinitions> {
   /** The SQL that `migrate` would run, for deploys that run SQL themselves. Empty when nothing is left to do. */
   migrationScript(request?: Pick<MigrateRequest, 'grantEmit' | 'grantRun'>): Promise<string>
   transaction<T>(fn: (tx: EmittingTransaction<D>) => Promise<T>, options?: TransactionOptions): Promise<T>
-  /** Appends through anybody's transaction, client or pool: pg, postgres.js, Drizzle, Kysely, Prisma. */
-  emit<Name extends EventName<D>>(db: unknown, type: Name, event: EmitInput<PayloadInput<D, Name>>): Promise<Emitted>
-  emit(db: unknown, events: readonly EmitOf<D>[]): Promise<Emitted[]>
+  /**
+   * Appends within your transaction of pg, postgres.js, Drizzle, Kysely or Prisma. A pool or root client is refused: the
+   * event would stay when your transaction rolls back.
+   */
+  emit<Name extends EventName<D>>(
+    tx: CallerTransaction,
+    type: Name,
+    event: EmitInput<PayloadInput<D, Name>>,
+  ): Promise<Emitted>
+  emit(tx: CallerTransaction, events: readonly EmitOf<D>[]): Promise<Emitted[]>
+  /** Appends and commits at once, through the instance's own pool or through a pool or client of yours. */
+  readonly emitNow: EmitNow<D>
   /** Appends `auth.<type>`, in a transaction of yours or by itself; every instance hears it. */
-  emitAuth(auth: AuthInput, options?: { tx?: unknown }): Promise<Emitted>
+  emitAuth(auth: AuthInput, options?: { tx?: CallerTransaction | undefined }): Promise<Emitted>
   readonly log: Log<D>
   /** Where everything stands: server, schema, log, processes. */
   status(): Promise<Status>

@@ -107,6 +107,7 @@ const surface: Record<string, string[]> = {
     'type Aftercommit',
     'type DrainResult',
     'type Emit',
+    'type EmitNow',
     'type EmitOf',
     'type EmittingTransaction',
     'type MigrateRequest',
@@ -162,6 +163,8 @@ const surface: Record<string, string[]> = {
   './options.ts': ['type AftercommitOptions', 'type DeadLetterOptions', 'type LogOptions', 'type RuntimeOptions'],
   './postgres/index.ts': [
     'OutcomeUnknownError',
+    'type CallerSession',
+    'type CallerTransaction',
     'type Finding',
     'type FindingLevel',
     'type MigrateResult',

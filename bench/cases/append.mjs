@@ -16,7 +16,7 @@ export function run({ url, ms, rounds }) {
       {
         plain: (n) => clients[n].query(insertText('bench_append.plain'), insertValues()),
         bare: (n) => clients[n].query(insertText('bench_append.events'), insertValues()),
-        library: (n) => ac.emit(clients[n], 'order.placed', { aggregate: { type: 'order', id: uuidv7() }, payload }),
+        library: (n) => ac.emitNow(clients[n], 'order.placed', { aggregate: { type: 'order', id: uuidv7() }, payload }),
       },
       { rounds, ms, writers },
     )

@@ -30,7 +30,7 @@ export function run({ url }) {
 
 async function append(ac, client, count) {
   const batch = () => ({ type: 'order.placed', aggregate: { type: 'order', id: uuidv7() }, payload })
-  for (let done = 0; done < count; done += 1_000) await ac.emit(client, Array.from({ length: 1_000 }, batch))
+  for (let done = 0; done < count; done += 1_000) await ac.emitNow(client, Array.from({ length: 1_000 }, batch))
 }
 
 async function workOff(url, count, handlerMs) {

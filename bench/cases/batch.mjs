@@ -11,7 +11,7 @@ export function run({ url, ms, rounds }) {
     const rates = await takeTurns(
       {
         bare: () => clients[0].query(unnest, columns()),
-        library: () => ac.emit(clients[0], events()),
+        library: () => ac.emitNow(clients[0], events()),
       },
       { rounds, ms, writers: 1, per: size },
     )

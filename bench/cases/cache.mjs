@@ -49,7 +49,7 @@ async function measure(ac, url, { url: redisUrl, client }, target) {
   for (let i = 0; i < SAMPLES; i++) {
     const id = `${target}-${i}`
     await client.set(`p:${id}`, 'old')
-    await ac.emit(clients[0], 'product.changed', { aggregate: { type: 'product', id }, payload: {} })
+    await ac.emitNow(clients[0], 'product.changed', { aggregate: { type: 'product', id }, payload: {} })
     committed.set(`p:${id}`, performance.now())
     await sleep(20)
   }

@@ -14,7 +14,7 @@ export function run({ url, rounds }) {
     const { clients, end } = await connect(url, 1)
     for (let done = 0; done < events; done += 1_000) {
       const batch = () => ({ type: 'order.placed', aggregate: { type: 'order', id: uuidv7() }, payload })
-      await ac.emit(clients[0], Array.from({ length: 1_000 }, batch))
+      await ac.emitNow(clients[0], Array.from({ length: 1_000 }, batch))
     }
     await clients[0].query('vacuum analyze bench_catchup.events')
     await clients[0].query('create table bench_catchup.own_checkpoint (id int primary key, position bigint)')

@@ -9,11 +9,11 @@ export function run({ url }) {
     ac.subscribe({ id: 'handler', handle: (event) => arrived.set(event.id, performance.now()) })
     await ac.start()
     const { clients, end } = await connect(url, 3)
-    await ac.emit(clients[0], 'order.placed', { payload })
+    await ac.emitNow(clients[0], 'order.placed', { payload })
     // The reader arms itself once the system has been quiet for a second.
     await sleep(2_500)
-    const idle = await measure(400, 20, () => ac.emit(clients[0], 'order.placed', { payload }), arrived)
-    const loaded = await measure(2_500, 2, () => ac.emit(clients[0], 'order.placed', { payload }), arrived)
+    const idle = await measure(400, 20, () => ac.emitNow(clients[0], 'order.placed', { payload }), arrived)
+    const loaded = await measure(2_500, 2, () => ac.emitNow(clients[0], 'order.placed', { payload }), arrived)
     const bare = await measureNotify(clients.slice(1))
     await end()
     const show = (times) =>

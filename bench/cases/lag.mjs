@@ -40,7 +40,7 @@ export function run({ url, ms }) {
 async function write(ac, client, until, committed) {
   while (performance.now() < until) {
     await client.query('begin')
-    const { id } = await ac.emit(client, 'order.placed', { payload })
+    const { id } = await ac.emitNow(client, 'order.placed', { payload })
     await sleep(5 + Math.random() * 10)
     if (Math.random() < 0.15) {
       await client.query('rollback')

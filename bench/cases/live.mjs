@@ -60,7 +60,7 @@ async function measureLatency(ac, client, port) {
   await sleep(2_500)
   const times = []
   for (let sample = 0; sample < SAMPLES; sample++) {
-    const { id } = await ac.emit(client, 'order.placed', { payload })
+    const { id } = await ac.emitNow(client, 'order.placed', { payload })
     const committed = performance.now()
     await sleep(20)
     while (!arrived.has(id)) await sleep(1)
@@ -80,7 +80,7 @@ async function measureLoad(ac, writers, port, server) {
     for (let n = number; n < sent; n += writers.length) {
       const ahead = began + (n * 1_000) / PER_SECOND - performance.now()
       if (ahead > 1) await sleep(ahead)
-      await ac.emit(writer, 'order.placed', { payload })
+      await ac.emitNow(writer, 'order.placed', { payload })
     }
   })
   await Promise.all(writing)

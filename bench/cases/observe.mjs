@@ -65,7 +65,7 @@ async function openObserver(url, schema, record) {
       await observers.pause()
       for (let sent = 0; sent < EVENTS; sent += 1_000) {
         const batch = () => ({ type: 'order.placed', aggregate: { type: 'order', id: uuidv7() }, payload })
-        await ac.emit(clients[0], Array.from({ length: 1_000 }, batch))
+        await ac.emitNow(clients[0], Array.from({ length: 1_000 }, batch))
       }
     },
     async drain() {

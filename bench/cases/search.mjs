@@ -75,7 +75,7 @@ async function openObserver(url, schema, record) {
           aggregate: { type: 'product', id: uuidv7() },
           payload: document,
         })
-        const emitted = await ac.emit(clients[0], Array.from({ length: 1_000 }, batch))
+        const emitted = await ac.emitNow(clients[0], Array.from({ length: 1_000 }, batch))
         head = emitted.at(-1).position
       }
     },

@@ -2,6 +2,7 @@
 import { AftercommitError } from '../errors.ts'
 import type { AftercommitEvent, EventDefinitions, EventOf } from '../events/index.ts'
 import type { AnyEvent, EmitRequest, Emitted } from '../log/index.ts'
+import type { CallerTransaction } from '../postgres/index.ts'
 import type { Service, ServiceState } from '../runtime/index.ts'
 import { type AuthInput, toAuthRequest } from './auth.ts'
 import { createBroadcastFeed } from './broadcast-feed.ts'
@@ -46,7 +47,7 @@ export interface HooksParts extends RelaysParts {
 export interface HooksPart {
   readonly hooks: Hooks
   readonly broadcaster: Broadcaster<SystemEvent>
-  emitAuth(auth: AuthInput, options?: { tx?: unknown }): Promise<Emitted>
+  emitAuth(auth: AuthInput, options?: { tx?: CallerTransaction | undefined }): Promise<Emitted>
   /** Starting it resolves when every hook is ready, or has failed once. */
   readonly service: Service
 }

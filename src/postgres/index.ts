@@ -6,7 +6,8 @@
  * Start with `queryable.ts` (the port all statements go through), then `database.ts` (the pools), `transaction.ts`,
  * `adapters/` (other libraries' transactions), `listener.ts` and `migrate.ts`.
  */
-export { toQueryable } from './adapters/index.ts'
+export { toQueryable, toTransaction } from './adapters/index.ts'
+export type { CallerSession, CallerTransaction } from './adapters/session.ts'
 export { type AuditEntry, recordAudit } from './audit.ts'
 export { createDatabase, type Database, type DatabaseOptions } from './database.ts'
 export type { ConnectionParts, ConnectionTarget, Role } from './driver.ts'

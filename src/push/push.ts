@@ -1,6 +1,12 @@
 /** `ac.push`: which browsers of which user may be pushed to. Sending is what push actions of observers do. */
 import { AftercommitError } from '../errors.ts'
-import { assertSameDatabase, type Database, type Queryable, toQueryable } from '../postgres/index.ts'
+import {
+  assertSameDatabase,
+  type CallerTransaction,
+  type Database,
+  type Queryable,
+  toTransaction,
+} from '../postgres/index.ts'
 import {
   deleteOldProgress,
   deleteSubscription,
@@ -24,9 +30,13 @@ export interface Push {
    * kept up to date, and belongs to this user from now on. A user has at most 50: those not seen for longest go.
    * Throws BAD_PUSH_SUBSCRIPTION for anything that is none, so what a browser sent can be handed on as it is.
    */
-  register(user: string, subscription: PushSubscriptionInput, options?: { tx?: unknown }): Promise<boolean>
+  register(
+    user: string,
+    subscription: PushSubscriptionInput,
+    options?: { tx?: CallerTransaction | undefined },
+  ): Promise<boolean>
   /** False when it was not known. */
-  unregister(endpoint: string, options?: { tx?: unknown }): Promise<boolean>
+  unregister(endpoint: string, options?: { tx?: CallerTransaction | undefined }): Promise<boolean>
   /** Those seen last first. */
   list(user: string): Promise<PushDevice[]>
 }
@@ -50,7 +60,7 @@ const PROGRESS_DAYS = 30
 export function createPush({ database, refusalOf }: PushParts): PushPart {
   async function sessionOf(tx: unknown): Promise<Queryable> {
     if (tx === undefined) return database
-    const db = toQueryable(tx, database.schema)
+    const db = toTransaction(tx, database.schema, 'leave `tx` out to commit at once')
     await assertSameDatabase(database, db)
     return db
   }

@@ -1,6 +1,6 @@
 /** Which events a subscription has processed already, for handlers that must not act twice. */
 import { AftercommitError } from '../errors.ts'
-import { type Database, recordAudit, toQueryable } from '../postgres/index.ts'
+import { type CallerTransaction, type Database, recordAudit, toTransaction } from '../postgres/index.ts'
 import { type Duration, toMs } from '../runtime/index.ts'
 import type { OperatorAction } from './handle.ts'
 import {
@@ -21,7 +21,7 @@ export interface Processed {
   mark(
     subscription: string,
     event: string | { readonly id: string; readonly position?: bigint },
-    options?: { tx?: unknown },
+    options?: { tx?: CallerTransaction | undefined },
   ): Promise<boolean>
   /**
    * Deletes keys written before a time and answers how many. Keys that are still needed stay: of events above the
@@ -44,7 +44,8 @@ export function createProcessed(database: Database): Processed {
     has: (subscription, eventId) => hasKey(database, subscription, eventId),
     async mark(subscription, event, { tx } = {}) {
       const { id, position = null } = typeof event === 'string' ? { id: event } : event
-      return claimKey(tx === undefined ? database : toQueryable(tx, database.schema), subscription, id, position)
+      const db = tx === undefined ? database : toTransaction(tx, database.schema, 'leave `tx` out to commit at once')
+      return claimKey(db, subscription, id, position)
     },
     async deleteBefore(time) {
       if (!(time instanceof Date) || Number.isNaN(time.getTime())) {

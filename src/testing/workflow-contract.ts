@@ -3,6 +3,7 @@
  * wrapper of yours. Bound to no particular test runner: give it `describe`, `it` and `expect`.
  */
 import type { DeadLetters } from '../dead-letters/index.ts'
+import type { CallerTransaction } from '../postgres/index.ts'
 import type { Workflows } from '../workflows/index.ts'
 import { effectScenarios } from './contract-workflow-effects.ts'
 import { inputScenarios } from './contract-workflow-inputs.ts'
@@ -14,7 +15,7 @@ import type { TestFramework } from './subscriptions-contract.ts'
 export interface WorkflowsUnderTest {
   readonly workflows: Omit<Workflows, 'check'>
   readonly deadLetters: DeadLetters
-  transaction<T>(fn: (tx: unknown) => Promise<T>): Promise<T>
+  transaction<T>(fn: (tx: CallerTransaction) => Promise<T>): Promise<T>
   /** Called once, when workflows are registered: effects are done and timers fire from now on. */
   start(): Promise<void>
   /** Lets a few milliseconds pass, and what is due be done. Called again and again while a scenario waits. */

@@ -7,6 +7,7 @@ import type { DeadLetters } from '../dead-letters/index.ts'
 import { AftercommitError } from '../errors.ts'
 import { AftercommitEvent } from '../events/index.ts'
 import type { AnyEvent } from '../log/index.ts'
+import type { CallerTransaction } from '../postgres/index.ts'
 import { createTestClock, type Duration, silentLogger, type TestClock, toMs } from '../runtime/index.ts'
 import {
   createEngine,
@@ -20,7 +21,7 @@ import {
 } from '../workflows/index.ts'
 import type { MemoryBus } from './memory-bus.ts'
 import { createMemoryDeadLetters, LetterStore } from './memory-dead-letters.ts'
-import { type MemoryStep, MemoryStore } from './workflow-store.ts'
+import { MemoryStore } from './workflow-store.ts'
 import { MemoryWork } from './workflow-work.ts'
 
 export interface MemoryWorkflowsOptions {
@@ -31,7 +32,7 @@ export interface MemoryWorkflowsOptions {
 
 export interface MemoryWorkflows extends Omit<Workflows, 'check'> {
   /** What is executed with this transaction is one: all of it, or nothing. */
-  transaction<T>(fn: (tx: MemoryStep) => Promise<T>): Promise<T>
+  transaction<T>(fn: (tx: CallerTransaction) => Promise<T>): Promise<T>
   /** Does everything that is due, and what follows from it. */
   drain(): Promise<void>
   /** Lets time pass: effects, retries and timers that come due on the way are done at their time. */
@@ -115,7 +116,7 @@ export function memoryWorkflows({ clock = createTestClock(), bus }: MemoryWorkfl
     pause: (instance) => store.setPaused(instance, true),
     resume: (instance) => store.setPaused(instance, false),
     registered: () => [...known.keys()],
-    transaction: (fn) => store.transaction(fn),
+    transaction: (fn) => store.transaction((tx) => fn(tx as unknown as CallerTransaction)),
     drain,
     async advance(duration) {
       const untilMs = clock.now().getTime() + toMs(duration, 'advance')

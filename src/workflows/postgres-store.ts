@@ -18,7 +18,7 @@ import {
   OutcomeUnknownError,
   sqlstateOf,
   type Transaction,
-  toQueryable,
+  toTransaction,
   withRetry,
 } from '../postgres/index.ts'
 import { selectInstances } from './inspect-statements.ts'
@@ -148,7 +148,7 @@ export function createPostgresStore({
   }
 
   async function joinedStep(request: StepRequest, decide: Decide): Promise<Written | undefined> {
-    const db = toQueryable(request.tx, database.schema)
+    const db = toTransaction(request.tx, database.schema, 'leave `tx` out to commit at once')
     await assertSameDatabase(database, db)
     const found = await loadInstance(db, { ...request, lock: true })
     const write = decide(found)

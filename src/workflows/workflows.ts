@@ -3,7 +3,7 @@ import type { Delivering } from '../delivery/index.ts'
 import { AftercommitError } from '../errors.ts'
 import { AftercommitEvent } from '../events/index.ts'
 import type { AnyEvent, EmitSettings, StartPoint } from '../log/index.ts'
-import { type Database, recordAudit } from '../postgres/index.ts'
+import { type CallerTransaction, type Database, recordAudit } from '../postgres/index.ts'
 import { type Registry, toMs } from '../runtime/index.ts'
 import type { SubscriptionsPart } from '../subscriptions/index.ts'
 import { type CheckOptions, checkWorkflows } from './check.ts'
@@ -31,7 +31,7 @@ export interface RegisterOptions<Effect, Input> {
 
 export interface ExecuteOptions {
   /** A transaction of your own: what is written is committed with it, or not. */
-  readonly tx?: unknown
+  readonly tx?: CallerTransaction | undefined
   /** The same input twice appends once: the second call gets the outcome of the first. Kept for 7 days. */
   readonly inputId?: string | undefined
 }

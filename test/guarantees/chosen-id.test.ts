@@ -15,7 +15,7 @@ describe.each(SERVERS)('a chosen id on Postgres $major', ({ major }) => {
     for (let round = 0; round < 20; round++) {
       const id = `import-${round}`
       const answers = await Promise.all(
-        Array.from({ length: 10 }, (_, n) => ac.emit(pool, 'row.imported', { payload: { n }, id })),
+        Array.from({ length: 10 }, (_, n) => ac.emitNow(pool, 'row.imported', { payload: { n }, id })),
       )
       expect(new Set(answers.map(({ position }) => position)).size).toBe(1)
       const { rows } = await sql.query('select position from aftercommit.events where id = $1', [id])
@@ -97,10 +97,10 @@ describe.each(SERVERS)('a chosen id on Postgres $major', ({ major }) => {
     const pool = poolOf(url, 10)
     const aggregate = { type: 'account', id: '1' }
     const answers = await Promise.all(
-      Array.from({ length: 10 }, () => ac.emit(pool, 'account.opened', { aggregate, payload: {}, id: 'opened-1' })),
+      Array.from({ length: 10 }, () => ac.emitNow(pool, 'account.opened', { aggregate, payload: {}, id: 'opened-1' })),
     )
     expect(new Set(answers.map(({ version }) => version))).toEqual(new Set([1]))
-    const next = await ac.emit(pool, 'account.closed', { aggregate, payload: {} })
+    const next = await ac.emitNow(pool, 'account.closed', { aggregate, payload: {} })
     expect(next.version).toBe(2)
   })
 

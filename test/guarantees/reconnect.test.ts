@@ -40,9 +40,9 @@ describe.each(SERVERS)('on Postgres $major', ({ major }) => {
     const proxy = await createProxy(url)
     const ac = instance({ database: url })
     const client = await connect(proxy.url)
-    await ac.emit(client, 'lamp.lit', { payload: {} })
+    await ac.emitNow(client, 'lamp.lit', { payload: {} })
     proxy.cutAfter(0)
-    await expect(ac.emit(client, 'lamp.lit', { payload: {}, id: 'lamp-1' })).rejects.toMatchObject({
+    await expect(ac.emitNow(client, 'lamp.lit', { payload: {}, id: 'lamp-1' })).rejects.toMatchObject({
       code: 'OUTCOME_UNKNOWN',
       message: expect.stringContaining('emitting them again is safe'),
     })

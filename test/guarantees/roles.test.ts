@@ -28,7 +28,7 @@ describe.each(SERVERS)('rights on Postgres $major', ({ major }) => {
         { type: 'lamp.lit', ...lamp, tenant: 'hall' },
       ])
     })
-    await ac.emit(poolOf(emitter.url, 1), 'lamp.lit', lamp)
+    await ac.emitNow(poolOf(emitter.url, 1), 'lamp.lit', lamp)
     const sql = await connect(emitter.url)
     await sql.query(`select aftercommit.emit('lamp.lit', 'lamp', '1', '{}')`)
     expect((await admin.query('select from aftercommit.events')).rowCount).toBe(5)
@@ -156,8 +156,8 @@ describe.each(SERVERS)('rights on Postgres $major', ({ major }) => {
 
     await sql.query(`select aftercommit.emit('lamp.lit', 'lamp', '1', '{"watts": 60}', id => 'lamp-1')`)
     const ac = instance({ database: emitter.url })
-    await ac.emit(sql, 'lamp.lit', { ...lamp, aggregate: { type: 'lamp', id: '1' }, id: 'lamp-2' })
-    await ac.emit(sql, [
+    await ac.emitNow(sql, 'lamp.lit', { ...lamp, aggregate: { type: 'lamp', id: '1' }, id: 'lamp-2' })
+    await ac.emitNow(sql, [
       { type: 'lamp.lit', ...lamp },
       { type: 'lamp.lit', ...lamp, id: 'lamp-1' },
     ])

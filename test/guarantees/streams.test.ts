@@ -21,7 +21,7 @@ describe.each(SERVERS)('streams on Postgres $major', ({ major }) => {
     const pool = poolOf(url, 20)
     const outcomes = await Promise.allSettled(
       Array.from({ length: 20 }, () =>
-        ac.emit(pool, 'order.changed', { aggregate: order('1'), ...anything, expectedVersion: 5 }),
+        ac.emitNow(pool, 'order.changed', { aggregate: order('1'), ...anything, expectedVersion: 5 }),
       ),
     )
     const won = outcomes.filter((outcome) => outcome.status === 'fulfilled')
@@ -76,7 +76,7 @@ describe.each(SERVERS)('streams on Postgres $major', ({ major }) => {
     const ids = Array.from({ length: 12 }, (_, n) => String(n))
     const batch = (order: string[]) =>
       order.map((id) => ({ type: 'order.changed' as const, aggregate: { type: 'order', id }, ...anything }))
-    await Promise.all(Array.from({ length: 60 }, (_, n) => ac.emit(pool, batch(n % 2 ? ids : ids.toReversed()))))
+    await Promise.all(Array.from({ length: 60 }, (_, n) => ac.emitNow(pool, batch(n % 2 ? ids : ids.toReversed()))))
     for (const id of ids) expect(await ac.log.last({ type: 'order', id })).toMatchObject({ version: 60 })
   })
 
@@ -140,8 +140,8 @@ describe.each(SERVERS)('streams on Postgres $major', ({ major }) => {
     await sql.query('begin')
     await sql.query(`select aftercommit.declare_stream('order')`)
     const pool = poolOf(url, 2)
-    const one = ac.emit(pool, 'order.placed', { aggregate: order('1'), ...anything })
-    const many = ac.emit(pool, [
+    const one = ac.emitNow(pool, 'order.placed', { aggregate: order('1'), ...anything })
+    const many = ac.emitNow(pool, [
       { type: 'order.placed', aggregate: order('2'), ...anything },
       { type: 'order.changed', aggregate: order('2'), ...anything },
     ])

@@ -47,10 +47,10 @@ describe.each(Object.keys(LIBRARIES).filter((name) => name !== 'Prisma'))('throu
     const nowhere = await LIBRARIES[name]!(bare.url)
     try {
       await expect(
-        ac.emit(library.plain, 'lamp.lit', { aggregate, payload: {}, expectedVersion: 0 }),
+        ac.emitNow(library.plain, 'lamp.lit', { aggregate, payload: {}, expectedVersion: 0 }),
       ).rejects.toMatchObject({ code: 'NOT_A_STREAM', message: expect.stringContaining('"lamp"') })
       await expect(
-        instance({ database: bare.url }).emit(nowhere.plain, 'lamp.lit', { payload: {} }),
+        instance({ database: bare.url }).emitNow(nowhere.plain, 'lamp.lit', { payload: {} }),
       ).rejects.toMatchObject({ code: 'SCHEMA_TOO_OLD' })
     } finally {
       await Promise.all([library.close(), nowhere.close()])
@@ -65,9 +65,9 @@ describe('a connection that is lost while appending', () => {
     const lose = async (events: { type: string; payload: object; id?: string }[]) => {
       proxy.pass()
       const client = await connect(proxy.url)
-      await ac.emit(client, 'lamp.lit', { payload: {} })
+      await ac.emitNow(client, 'lamp.lit', { payload: {} })
       proxy.cutAfter(0)
-      return ac.emit(client, events).catch((error: Error) => error)
+      return ac.emitNow(client, events).catch((error: Error) => error)
     }
     const chosen = await lose([{ type: 'lamp.lit', payload: {}, id: 'one' }])
     expect(chosen).toMatchObject({ code: 'OUTCOME_UNKNOWN', message: expect.stringContaining('an event was') })

@@ -312,7 +312,7 @@ describe('somebody else’s transaction', () => {
         throw new Error('no')
       })
       await expect(rolledBack).rejects.toThrow('no')
-      await ac.emit(library.plain, 'lamp.lit', { payload: {}, id: 'five' })
+      await ac.emitNow(library.plain, 'lamp.lit', { payload: {}, id: 'five' })
     } finally {
       await library.close()
     }
@@ -325,7 +325,9 @@ describe('somebody else’s transaction', () => {
   it('of another database is refused', async () => {
     const { ac } = await openLog()
     const elsewhere = await openLog()
-    await expect(ac.emit(elsewhere.sql, 'lamp.lit', { payload: {} })).rejects.toMatchObject({ code: 'OTHER_DATABASE' })
+    await expect(ac.emitNow(elsewhere.sql, 'lamp.lit', { payload: {} })).rejects.toMatchObject({
+      code: 'OTHER_DATABASE',
+    })
     expect(await elsewhere.ac.log.read()).toEqual([])
   })
 

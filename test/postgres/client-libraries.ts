@@ -4,13 +4,14 @@ import { drizzle as drizzlePostgresJs } from 'drizzle-orm/postgres-js'
 import { CamelCasePlugin, Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
 import postgres from 'postgres'
+import type { CallerSession, CallerTransaction } from '../../src/postgres/index.ts'
 import { openDatabase } from '../support/database.ts'
 
 export interface ClientLibrary {
   /** Runs `fn` in a transaction of the library; what `fn` throws rolls it back. */
-  transaction(fn: (tx: unknown) => Promise<void>): Promise<void>
-  /** Something that is not a transaction but accepted as well. */
-  plain: unknown
+  transaction(fn: (tx: CallerTransaction) => Promise<void>): Promise<void>
+  /** The pool or root client, outside of any transaction. */
+  plain: CallerSession
   /** Statements sent so far, where the library tells. */
   readonly sent?: () => number
   close(): Promise<unknown>
@@ -76,7 +77,7 @@ export const LIBRARIES: Record<string, (url: string) => ClientLibrary | Promise<
       plugins: [new CamelCasePlugin()],
       log: () => void sent++,
     })
-    const transaction = (fn: (tx: unknown) => Promise<void>) => db.transaction().execute(fn)
+    const transaction = (fn: (tx: CallerTransaction) => Promise<void>) => db.transaction().execute(fn)
     return { plain: db, sent: () => sent, transaction, close: () => db.destroy() }
   },
 
@@ -84,14 +85,17 @@ export const LIBRARIES: Record<string, (url: string) => ClientLibrary | Promise<
     let sent = 0
     const prisma = await createPrisma(url)
     prisma.$on('query', () => sent++)
-    const transaction = (fn: (tx: unknown) => Promise<void>) => prisma.$transaction(fn)
+    const transaction = (fn: (tx: CallerTransaction) => Promise<void>) => prisma.$transaction(fn)
     return { plain: prisma, sent: () => sent, transaction, close: () => prisma.$disconnect() }
   },
 }
 
-interface PrismaClient {
+export interface PrismaClient {
+  $queryRawUnsafe(query: string): Promise<never[]>
+  $executeRawUnsafe(query: string): Promise<number>
+  $connect(): Promise<void>
   $on(event: 'query', listener: () => void): void
-  $transaction(fn: (tx: unknown) => Promise<void>): Promise<void>
+  $transaction(fn: (tx: CallerTransaction) => Promise<void>): Promise<void>
   $disconnect(): Promise<void>
 }
 

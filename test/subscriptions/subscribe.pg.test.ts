@@ -59,7 +59,7 @@ describe.each([
       const sql = await connect(url)
       for (let n = 0; writing; n++) {
         const id = `${writer}-${n}`
-        await ac.emit(sql, 'lamp.lit', { id, payload: {} })
+        await ac.emitNow(sql, 'lamp.lit', { id, payload: {} })
         written.push(id)
       }
     })

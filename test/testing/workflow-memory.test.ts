@@ -175,7 +175,9 @@ describe('workflows in memory', () => {
       await workflows.execute(order, { type: 'pay', id }, { tx })
     })
     expect(await typesOf(workflows)).toEqual(['placed', 'paid'])
-    await expect(workflows.execute(order, place, { tx: {} })).rejects.toMatchObject({ code: 'NOT_A_TRANSACTION' })
+    await expect(workflows.execute(order, place, { tx: {} as never })).rejects.toMatchObject({
+      code: 'NOT_A_TRANSACTION',
+    })
   })
 
   it('hold a paused instance, and go on where it stood', async () => {

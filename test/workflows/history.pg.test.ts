@@ -248,7 +248,7 @@ describe('what is refused', () => {
     ac.workflows.register(fulfilment)
     expect(await ac.workflows.executeDynamic('fulfilment', place('1'))).toMatchObject({ outcome: 'accepted' })
     await expect(ac.workflows.executeDynamic('fulfilment', { type: 'place' })).rejects.toMatchObject({
-      code: 'BAD_OPTION',
+      code: 'BAD_ANSWER',
     })
   })
 })
@@ -335,7 +335,7 @@ it('the log is kept as far back as an instance that is not over needs it', async
   const ac = open()
   ac.workflows.register(counter)
   await ac.workflows.execute(counter, { id: 'a' })
-  await ac.emit(sql, 'some.thing', { payload: null })
+  await ac.emitNow(sql, 'some.thing', { payload: null })
   await ac.workflows.execute(counter, { id: 'b' })
   const { rows } = await sql.query('select needed_after::int from aftercommit.workflow_instances order by id')
   expect(rows).toEqual([{ needed_after: 0 }, { needed_after: 2 }])

@@ -10,6 +10,13 @@ export interface Adapter {
   /** See Queryable. */
   readonly sendsUntyped?: boolean
   accepts(source: object): boolean
+  /**
+   * Whether a statement through `source` certainly commits by itself. False where the library does not tell, such as for
+   * a client that is busy.
+   */
+  isOutside(source: object): boolean
+  /** The session that is inside a transaction, as a refusal names it. */
+  readonly inside: string
   toQuery(source: object): Queryable['query']
   /** What stays the same across the transactions of one pool or client. */
   identityKey(source: object): object

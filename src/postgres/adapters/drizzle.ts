@@ -1,6 +1,7 @@
 import type { Adapter } from './adapter.ts'
 import { hasMethods, isObject, numbersAsText, property } from './adapter.ts'
-import { postgresJsIdentity } from './postgres-js.ts'
+import { pgAdapter } from './pg.ts'
+import { postgresJsAdapter, postgresJsIdentity } from './postgres-js.ts'
 
 interface DrizzleSession {
   execute(query: SqlWrapper): Promise<DrizzleResult>
@@ -19,6 +20,13 @@ type DrizzleResult = { rows: never[]; rowCount: number | null } | (never[] & { c
 export const drizzleAdapter: Adapter = {
   library: 'Drizzle (db or tx)',
   accepts: (source) => hasMethods(source, 'execute', 'transaction') && isObject(property(source, 'session')),
+  isOutside(source) {
+    if (hasMethods(source, 'rollback')) return false
+    const client = property(property(source, 'session'), 'client')
+    const driver = [pgAdapter, postgresJsAdapter].find((one) => isObject(client) && one.accepts(client))
+    return driver === undefined || driver.isOutside(client as object)
+  },
+  inside: 'the `tx` that `db.transaction` gives',
   toQuery: (source) => async (text, values) => {
     const result = await (source as DrizzleSession).execute(statement(text, numbersAsText(values))).catch(rethrowCause)
     if (Array.isArray(result)) return { rows: [...result], rowCount: result.count ?? result.length }

@@ -1,6 +1,6 @@
 /**
- * Other people's transactions as ours: `toQueryable` recognises the session of a client library by its shape and gives
- * it the Queryable port. One file per library; `adapter.ts` is the contract.
+ * Sessions of client libraries as a Queryable: each is recognised by its shape. One file per library; `adapter.ts` is the
+ * contract.
  */
 import { AftercommitError } from '../../errors.ts'
 import { shareIdentity } from '../identity.ts'
@@ -15,12 +15,25 @@ import { prismaAdapter } from './prisma.ts'
 
 const ADAPTERS: readonly Adapter[] = [pgAdapter, postgresJsAdapter, drizzleAdapter, kyselyAdapter, prismaAdapter]
 
-/** `schema` is quoted already. What was a Queryable of that schema is returned as it is, our own transaction included. */
+/**
+ * The caller's transaction. A pool or root client is refused: what it writes would be committed at once and stay when the
+ * caller rolls back. `otherwise` says how to write without a transaction, to follow "or".
+ */
+export function toTransaction(source: unknown, schema: string, otherwise: string): Queryable {
+  const adapter = adapterOf(source)
+  if (adapter?.isOutside(source as object)) throw outsideTransaction(adapter, otherwise)
+  return toQueryable(source, schema)
+}
+
+/**
+ * A session of any kind: a transaction, client or pool. `schema` is quoted already. A Queryable of that schema is returned
+ * as it is, aftercommit's own transaction included.
+ */
 export function toQueryable(source: unknown, schema: string): Queryable {
   const known = isObject(source) ? adapted.get(source)?.get(schema) : undefined
   if (known) return known
   if (isQueryable(source)) return source.schema === schema ? source : withSchema(source, schema)
-  const adapter = isObject(source) ? ADAPTERS.find((candidate) => candidate.accepts(source)) : undefined
+  const adapter = adapterOf(source)
   if (!isObject(source) || !adapter) throw notATransaction(source)
   const { sendsUntyped = false } = adapter
   const queryable: Queryable = { schema, sendsUntyped, query: adapter.toQuery(source) }
@@ -32,6 +45,18 @@ export function toQueryable(source: unknown, schema: string): Queryable {
 
 /** A client is recognised once, not at every statement. */
 const adapted = new WeakMap<object, Map<string, Queryable>>()
+
+function adapterOf(source: unknown): Adapter | undefined {
+  return isObject(source) ? ADAPTERS.find((candidate) => candidate.accepts(source)) : undefined
+}
+
+function outsideTransaction({ library, inside }: Adapter, otherwise: string): AftercommitError {
+  return new AftercommitError(
+    'NOT_A_TRANSACTION',
+    `The session of ${library} is not inside a transaction: what it writes would stay when yours rolls back, so nothing ` +
+      `was sent. Pass ${inside}, or ${otherwise}.`,
+  )
+}
 
 function isQueryable(source: unknown): source is Queryable {
   return isObject(source) && hasMethods(source, 'query') && typeof property(source, 'schema') === 'string'

@@ -18,6 +18,8 @@ interface CompiledQuery {
 export const kyselyAdapter: Adapter = {
   library: 'Kysely (db or trx)',
   accepts: (source) => hasMethods(source, 'executeQuery', 'getExecutor', 'withoutPlugins'),
+  isOutside: (source) => property(source, 'isTransaction') === false,
+  inside: 'the `trx` that `db.transaction().execute` gives',
   toQuery: (source) => async (text, values) => {
     const query = compiledQuery(text, numbersAsText(values))
     const { rows, numAffectedRows } = await (source as KyselySession).withoutPlugins().executeQuery(query)

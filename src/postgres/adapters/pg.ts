@@ -18,6 +18,13 @@ export const pgAdapter: Adapter = {
   accepts: (source) =>
     hasMethods(source, 'query', 'connect') &&
     (hasMethods(source, 'escapeIdentifier') || typeof property(source, 'totalCount') === 'number'),
+  isOutside(source) {
+    if (!hasMethods(source, 'escapeIdentifier')) return true
+    // A client that waits for an answer may be about to run BEGIN. Older releases do not tell their status.
+    if (!hasMethods(source, 'getTransactionStatus') || property(source, 'readyForQuery') !== true) return false
+    return (source as { getTransactionStatus(): string | null }).getTransactionStatus() === 'I'
+  },
+  inside: 'the client that ran BEGIN',
   toQuery: (source) => (text, values) => (source as PgSession).query(text, numbersAsText(values)).then(toResult),
   identityKey: (source) => source,
 }

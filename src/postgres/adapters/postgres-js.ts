@@ -12,6 +12,8 @@ interface PostgresJs {
 export const postgresJsAdapter: Adapter = {
   library: 'postgres.js (sql or the sql of begin)',
   accepts: (source) => typeof source === 'function' && hasMethods(source, 'unsafe', 'array', 'json'),
+  isOutside: (source) => hasMethods(source, 'begin', 'end') && !hasMethods(source, 'release'),
+  inside: 'the `sql` that `sql.begin` gives',
   toQuery: (source) => async (text, values) => {
     const rows = await (source as unknown as PostgresJs).unsafe(text, numbersAsText(values))
     return { rows: [...rows], rowCount: rows.count ?? rows.length }

@@ -14,6 +14,8 @@ interface PrismaSession {
 export const prismaAdapter: Adapter = {
   library: 'Prisma (client or the client of $transaction)',
   accepts: (source) => hasMethods(source, '$queryRawUnsafe', '$executeRawUnsafe'),
+  isOutside: (source) => hasMethods(source, '$connect'),
+  inside: 'the client that `$transaction(async (tx) => …)` gives',
   toQuery: (source) => async (text, values) => {
     const session = source as PrismaSession
     if (returnsRows(text)) {
