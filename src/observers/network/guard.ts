@@ -67,8 +67,10 @@ export function judgeHost(host: string, rules: NetworkRules): Refusal {
 export function judgeAddress(address: string, host: string, rules: NetworkRules): Refusal {
   if (!ipaddr.isValid(address)) return 'it has no address that can be checked'
   const parsed = unwrap(ipaddr.parse(address))
-  if (rules.ranges.some((range) => isWithin(parsed, range))) return undefined
   const kind = kindOf(parsed)
+  const vouching = rules.ranges.filter((range) => isWithin(parsed, range))
+  // A range around the credentials of the cloud was hardly meant to open them: they need an entry of their own.
+  if (vouching.some(([base, bits]) => kind !== 'metadata' || bits === base.toByteArray().length * 8)) return undefined
   if (kind === 'public') return undefined
   // A name in the list vouches for a private network, never for a metadata service or a broadcast.
   if (VOUCHED.has(kind) && rules.names.has(plainName(host))) return undefined
@@ -107,12 +109,16 @@ const REFUSED_PORTS: ReadonlySet<number> = new Set([
   ...[4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080],
 ])
 
-const METADATA_V4: ReadonlySet<string> = new Set(['168.63.129.16'])
+/** AWS, Google, Azure and most others; tasks and pods of AWS; Azure; Alibaba; the same over IPv6; Google; Scaleway. */
+const METADATA: readonly Range[] = [
+  ...['169.254.169.254/32', '169.254.170.2/32', '169.254.170.23/32', '168.63.129.16/32', '100.100.100.200/32'],
+  ...['fd00:ec2::/32', 'fd20:ce::/32', 'fd00:42::42/128'],
+].map((range) => ipaddr.parseCIDR(range))
 const GLOBAL_V6: Range = [ipaddr.parse('2000::'), 3]
 const NAT64: Range = [ipaddr.parse('64:ff9b::'), 96]
 
 function kindOf(address: Address): string {
-  if (METADATA_V4.has(address.toString())) return 'metadata'
+  if (METADATA.some((range) => isWithin(address, range))) return 'metadata'
   const range = address.range()
   if (range !== 'unicast') return range
   return address.kind() === 'ipv4' || isWithin(address, GLOBAL_V6) ? 'public' : 'reserved'

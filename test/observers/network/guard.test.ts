@@ -75,7 +75,7 @@ describe('the network guard', () => {
     expect(judgeAddress('::ffff:8.8.8.8', 'a.example', nothing)).toBeUndefined()
     expect(judgeAddress('64:ff9b::808:808', 'a.example', nothing)).toBeUndefined()
     expect(judgeAddress('64:ff9b::a00:1', 'a.example', nothing)).toContain('private network')
-    expect(judgeAddress('::ffff:a9fe:a9fe', 'a.example', nothing)).toContain('link-local')
+    expect(judgeAddress('::ffff:a9fe:a9fe', 'a.example', nothing)).toContain('service of the cloud')
   })
 
   it('refuses what is no address at all', () => {
@@ -107,8 +107,17 @@ describe('the list of allowed addresses', () => {
     expect(judgeAddress('127.0.0.1', 'erp.internal.', rules)).toBeUndefined()
     expect(judgeUrl('http://localhost:3000/', rules)).toBeUndefined()
     expect(judgeAddress('10.1.2.3', 'other.internal', rules)).toContain('private network')
-    expect(judgeAddress('169.254.169.254', 'erp.internal', rules)).toContain('link-local')
-    expect(judgeAddress('168.63.129.16', 'erp.internal', rules)).toContain('cloud')
+    expect(judgeAddress('169.254.1.1', 'erp.internal', rules)).toContain('link-local')
+  })
+
+  it.each([
+    ...['169.254.169.254', '168.63.129.16', '100.100.100.200', '::ffff:100.100.100.200', '64:ff9b::6464:64c8'],
+    ...['fd00:ec2::254', 'fd00:ec2::23', 'fd20:ce::254', 'fd00:42::42'],
+  ])('opens %s, where a cloud keeps credentials, to an entry of its own and to no name or range', (address) => {
+    const wide = ['erp.internal', '100.64.0.0/10', '169.254.0.0/16', '168.63.0.0/16', 'fc00::/7', '64:ff9b::/96']
+    expect(judgeAddress(address, 'erp.internal', parseRules(wide))).toContain('service of the cloud')
+    expect(judgeAddress(address, 'erp.internal', parseRules([address]))).toBeUndefined()
+    expect(judgeAddress('100.100.100.201', 'erp.internal', parseRules(wide))).toBeUndefined()
   })
 
   it.each([
