@@ -1,4 +1,4 @@
-/** What indexes and documents may be called, by engine. Each answers the rest of a sentence, undefined when all is well. */
+/** Allowed names of indexes and documents, by engine. Each function gives the rest of a sentence, or undefined. */
 
 const LONGEST_INDEX = 255
 const LONGEST_ID = 512
@@ -8,12 +8,11 @@ export function postgresIndexProblem(name: string): string | undefined {
   return lengthProblem(name, LONGEST_INDEX) ?? (CONTROL.test(name) ? 'holds control characters' : undefined)
 }
 
-/** As Elasticsearch and OpenSearch have it. */
+/** As Elasticsearch and OpenSearch have it, without the indexes of their own, which begin with a dot. */
 export function elasticsearchIndexProblem(name: string): string | undefined {
   if (name !== name.toLowerCase()) return 'must be in lower case'
-  if (/^[-_+]/.test(name)) return 'must not begin with -, _ or +'
-  if (name === '.' || name === '..' || /[\\/*?"<>| ,#:]/.test(name) || CONTROL.test(name))
-    return 'must not hold \\ / * ? " < > | , # : or a space'
+  if (/^[-_+.]/.test(name)) return 'must not begin with -, _, + or a dot'
+  if (/[\\/*?"<>| ,#:]/.test(name) || CONTROL.test(name)) return 'must not hold \\ / * ? " < > | , # : or a space'
   return lengthProblem(name, LONGEST_INDEX)
 }
 

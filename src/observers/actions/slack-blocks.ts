@@ -1,4 +1,4 @@
-/** Block Kit with templates in it. What a value must be escaped for depends on the field it stands in. */
+/** Block Kit with templates in it. The field that a template stands in decides how its values are escaped. */
 import type { Scope } from '../../conditions/index.ts'
 import type { CompiledTree, TemplateCompiler, TextTarget } from '../action.ts'
 
@@ -16,7 +16,10 @@ type Render = (scope: Scope) => unknown
 
 function compile(value: unknown, key: string, templates: TemplateCompiler): Render {
   if (typeof value === 'string') {
-    const text = templates.text(value, targetOf(key, value), `blocks: ${key}`)
+    const target = targetOf(key)
+    // The payload must not choose where a button leads.
+    if (target === 'url') templates.firstHoleOfUrl(value)
+    const text = templates.text(value, target, `blocks: ${key}`)
     return (scope) => text.render(scope)
   }
   if (Array.isArray(value)) {
@@ -28,8 +31,8 @@ function compile(value: unknown, key: string, templates: TemplateCompiler): Rend
   return (scope) => Object.fromEntries(members.map(([name, render]) => [name, render(scope)]))
 }
 
-function targetOf(key: string, source: string): TextTarget {
-  if (key.endsWith('url')) return /^https?:\/\//i.test(source) ? 'url' : 'plain'
+function targetOf(key: string): TextTarget {
+  if (key.endsWith('url')) return 'url'
   return PLAIN.has(key) ? 'plain' : 'slack'
 }
 

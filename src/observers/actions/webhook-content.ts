@@ -33,7 +33,8 @@ export function prepareHeaders(
     else if (typeof value === 'string') {
       const template = mistakes.at(path, () => templates.text(value, 'header', `headers.${written}`))
       const constant = template && constantText(template)
-      if (constant === undefined) rendered.push([name, template])
+      if (constant === undefined && name === 'content-type') mistakes.add(path, CONTENT_TYPE_IS_FIXED)
+      else if (constant === undefined) rendered.push([name, template])
       else setFixed(name, written, constant)
     } else {
       secretNames.add(name)
@@ -48,6 +49,9 @@ export function prepareHeaders(
     fixed[name] = value
   }
 }
+
+const CONTENT_TYPE_IS_FIXED =
+  'The content type is a template, and it decides how values are escaped in the body. Write it out, and one action for each type.'
 
 /** Adds name, value, name, value … to a list. */
 export function renderHeaders(what: string, { rendered }: PreparedHeaders, scope: Scope, into: string[]): void {
@@ -87,7 +91,8 @@ export function prepareBody(
     return { contentType: CLOUD_EVENTS, render: (event) => writeJson(toCloudEvent(event, { source })) }
   }
   if (method === 'GET') mistakes.add(['body'], 'A GET has no body. Choose another `method`, or leave `body` out.')
-  const isJson = contentType === undefined || contentType.toLowerCase().includes('json')
+  const mediaType = contentType?.toLowerCase().split(';', 1)[0]?.trim()
+  const isJson = mediaType === undefined || mediaType.includes('json')
   if (isJson) {
     const tree = mistakes.at(['body'], () => templates.tree(body, 'body'))
     return { contentType: 'application/json', render: (_, scope) => writeJson(tree.render(scope)) }
@@ -99,15 +104,15 @@ export function prepareBody(
     )
     return { contentType: null, render: () => null }
   }
-  const text = mistakes.at(['body'], () => templates.text(body, escapingFor(contentType), 'body'))
+  const text = mistakes.at(['body'], () => templates.text(body, escapingFor(mediaType), 'body'))
   return { contentType: null, render: (_, scope) => text.render(scope) }
 }
 
 const CLOUD_EVENTS = 'application/cloudevents+json'
 
-function escapingFor(contentType: string): TextTarget {
-  if (/urlencoded/i.test(contentType)) return 'url'
-  return /html|xml/i.test(contentType) ? 'html' : 'plain'
+function escapingFor(mediaType: string): TextTarget {
+  if (mediaType.includes('urlencoded')) return 'url'
+  return /html|xml/.test(mediaType) ? 'html' : 'plain'
 }
 
 /** Payloads were bounded when they were emitted; the limit here is for what templates make of them. */

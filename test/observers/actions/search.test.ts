@@ -95,7 +95,9 @@ describe('a search action', () => {
     ['elasticsearch', 'Products', 'lower case'],
     ['opensearch', '_products', 'must not begin'],
     ['elasticsearch', 'a/../b', 'must not hold'],
-    ['elasticsearch', '..', 'must not hold'],
+    ['elasticsearch', '..', 'must not begin'],
+    ['elasticsearch', '.security-7', 'a dot'],
+    ['opensearch', '.opendistro_security', 'a dot'],
     ['meilisearch', 'pro ducts', 'letters, digits'],
     ['postgres', 'x'.repeat(256), '255 bytes'],
   ] as const)('for %s is refused when it is loaded with the index %j', async (kind, index, said) => {

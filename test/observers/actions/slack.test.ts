@@ -85,6 +85,26 @@ describe('a slack action', () => {
     }
   })
 
+  it.each([
+    ['url', '{{ link }}'],
+    ['url', 'https://{{ host }}/orders'],
+    ['image_url', ' {{ link }}'],
+    ['thumb_url', 'https://shop.example{{ rest }}'],
+    ['url', 'mailto:{{ to }}'],
+    ['url', '{% if paid %}https://shop.example/{% endif %}'],
+  ])('is refused where the payload chooses where the %s %j leads', async (key, url) => {
+    const blocks = [{ type: 'actions', elements: [{ type: 'button', [key]: url }] }]
+    const error = await failureOf(() => slackWith({ blocks }))
+    expect(error).toMatchObject({ code: 'OB003', message: expect.stringContaining('before its path') })
+  })
+
+  it('may lead to a fixed address of any scheme', async () => {
+    const { action } = await slackWith({ blocks: [{ type: 'actions', elements: [{ url: 'mailto:a@b.example' }] }] })
+    expect(action.preview(requestFor()).content).toMatchObject({
+      blocks: [{ elements: [{ url: 'mailto:a@b.example' }] }],
+    })
+  })
+
   it('is refused with templates that cannot be compiled, all at once', async () => {
     const error = await failureOf(() => slackWith({ channel: '{{ }}', message: '{% if %}', blocks: [{ a: '{{ x' }] }))
     expect((error as unknown as { mistakes: unknown[] }).mistakes).toHaveLength(3)

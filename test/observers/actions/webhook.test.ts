@@ -50,6 +50,23 @@ describe('a webhook', () => {
     expect(receiver.calls[0]?.headers['content-type']).toBeUndefined()
   })
 
+  it.each(['text/{{ kind }}', '{{ kind }}', 'text/html; charset={{ kind }}'])(
+    'is refused with the content type %j, by which nobody knows how to escape the body',
+    async (value) => {
+      const config = { url: 'https://shop.example/', headers: { 'Content-Type': value }, body: '<b>{{ name }}</b>' }
+      const error = await failureOf(() => prepare('webhook', config))
+      expect(error).toMatchObject({ code: 'OB012', message: expect.stringContaining('content type') })
+    },
+  )
+
+  it('escapes HTML whose content type mentions JSON in a parameter', async () => {
+    const receiver = await httpReceiver()
+    const headers = { 'content-type': 'text/html; profile=json' }
+    const action = prepare('webhook', { url: receiver.url, headers, body: '<b>{{ name }}</b>' })
+    await action.run(requestFor({ payload: { name: '<script>' } }))
+    expect(receiver.calls[0]?.body).toBe('<b>&lt;script&gt;</b>')
+  })
+
   it('sends text under a content type of its own', async () => {
     const receiver = await httpReceiver()
     const headers = { 'content-type': 'application/x-www-form-urlencoded' }
@@ -67,10 +84,10 @@ describe('a webhook', () => {
 
   it('leaves headers alone that the action sets itself', async () => {
     const receiver = await httpReceiver()
-    const headers = { 'Content-Type': 'application/{{ kind }}+json', 'User-Agent': 'shop', traceparent: 'mine' }
+    const headers = { 'Content-Type': 'application/vnd.shop+json', 'User-Agent': 'shop', traceparent: 'mine' }
     const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
     const action = prepare('webhook', { url: receiver.url, headers, body: {} })
-    await action.run(requestFor({ payload: { kind: 'vnd.shop' }, metadata: { traceparent } }))
+    await action.run(requestFor({ metadata: { traceparent } }))
     expect(receiver.calls[0]?.headers).toMatchObject({
       ...{ 'content-type': 'application/vnd.shop+json', 'user-agent': 'shop', traceparent: 'mine' },
     })
