@@ -142,7 +142,7 @@ const limits = table('Limits of one destination, over all observers, workflows a
 })
 
 export const settingsShape = {
-  include: setting(z.array(text), { description: 'More files, relative to this one.', fallback: [] }),
+  include: setting(z.array(text), { description: 'More files of this folder, relative to this one.', fallback: [] }),
   ...connection,
   log: log.optional(),
   dlq: dlq.optional(),

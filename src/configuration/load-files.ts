@@ -1,13 +1,15 @@
 /** Loads a file and everything it includes. Every file is looked at, so that all that is wrong is known at once. */
-import { dirname, isAbsolute, join, resolve } from 'node:path'
+import { realpath } from 'node:fs/promises'
+import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { codeFrame } from './code-frame.ts'
 import { definedBefore } from './defined-before.ts'
-import { locateAll, placeText } from './locate.ts'
+import { locateAll, placeText, spanAt } from './locate.ts'
 import type { Found, Mistake } from './mistake.ts'
 import { LARGEST_BYTES, readStamped, type StampedFile } from './stamp.ts'
 import { ParseError, parseTomlFile, type TomlFile } from './toml-file.ts'
+import { findExcess } from './toml-limits.ts'
 
-/** A file, or text with a name for its mistakes; `include` in a text is relative to the current folder. */
+/** A file, or text with a name for its mistakes; `include` in a text is relative to the current folder, and stays in it. */
 export type ConfigurationSource =
   | {
       readonly file: string
@@ -23,6 +25,8 @@ export interface LoadedFiles {
 }
 
 interface Loading {
+  /** Absolute. Includes of every file stay inside. */
+  readonly folder: string
   readonly files: TomlFile[]
   readonly mistakes: Mistake[]
   /** Absolute paths. */
@@ -33,7 +37,8 @@ interface Loading {
 
 export async function loadFiles(source: ConfigurationSource): Promise<LoadedFiles> {
   const onRead = ('file' in source && source.onRead) || (() => {})
-  const loading: Loading = { files: [], mistakes: [], seen: new Set(), onRead, bytes: 0 }
+  const folder = 'file' in source ? dirname(resolve(source.file)) : process.cwd()
+  const loading: Loading = { folder, files: [], mistakes: [], seen: new Set(), onRead, bytes: 0 }
   if ('text' in source) await addText(loading, source.text, source.name, [])
   else {
     const text = await read(loading, resolve(source.file))
@@ -49,10 +54,10 @@ async function addText(loading: Loading, text: string, name: string, chain: read
   if (file === undefined) return
   loading.files.push(file)
   for (const [at, include] of includesOf(loading, file).entries()) {
-    const shown = isAbsolute(include) ? include : join(dirname(name), include)
+    const shown = join(dirname(name), include)
     const path = resolve(shown)
-    const message = refusal(loading, path, chain)
-    const text = message === undefined ? await read(loading, path) : { problem: message }
+    const message = refusal(loading, include, path, chain)
+    const text = message === undefined ? await readInside(loading, path) : { problem: message }
     if ('problem' in text) note(loading, file, { path: ['include', at], at: 'value', message: text.problem })
     else await addText(loading, text.content, shown, [...chain, path])
   }
@@ -65,13 +70,40 @@ function includesOf(loading: Loading, file: TomlFile): string[] {
   return []
 }
 
-function refusal({ seen }: Loading, path: string, chain: readonly string[]): string | undefined {
+function refusal(
+  { seen, folder }: Loading,
+  include: string,
+  path: string,
+  chain: readonly string[],
+): string | undefined {
+  if (isAbsolute(include))
+    return 'is an absolute path. Name a file below the folder of the configuration, relative to this one.'
+  if (!isInside(folder, path)) return LEADS_OUT
   if (chain.includes(path)) return 'leads back to a file that includes this one. Remove one of the two.'
   return seen.has(path) ? 'is included a second time. Remove one of the two.' : undefined
 }
 
-async function read(loading: Loading, path: string): Promise<{ content: string } | { problem: string }> {
-  const file = await readStamped(path)
+const LEADS_OUT =
+  'leads out of the folder of the configuration, so nothing of it was read. Move the file into the folder.'
+
+function isInside(folder: string, path: string): boolean {
+  const way = relative(folder, path)
+  return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way)
+}
+
+/** Links count as the files that they lead to, and the file that was judged is the one that is read. */
+async function readInside(loading: Loading, path: string): Promise<Text> {
+  const real = await realpath(path).catch(() => path)
+  const folder = await realpath(loading.folder).catch(() => loading.folder)
+  if (real === path || isInside(folder, real)) return read(loading, path, real)
+  loading.onRead(path, (await readStamped(path)).stamp)
+  return { problem: LEADS_OUT }
+}
+
+type Text = { readonly content: string } | { readonly problem: string }
+
+async function read(loading: Loading, path: string, real = path): Promise<Text> {
+  const file = await readStamped(real)
   loading.onRead(path, file.stamp)
   if ('refused' in file) return { problem: problemOf(file.refused) }
   loading.bytes += file.content.length
@@ -89,6 +121,12 @@ function problemOf(refused: Extract<StampedFile, { refused: unknown }>['refused'
 
 /** The parser stops at the first thing that is not TOML, so of each file that one is reported alone. */
 function parse({ mistakes }: Loading, text: string, name: string): TomlFile | undefined {
+  const excess = findExcess(text)
+  if (excess !== undefined) {
+    const span = spanAt(text, excess.at)
+    mistakes.push({ where: placeText(name, span), path: '(TOML)', message: excess.message })
+    return undefined
+  }
   try {
     return parseTomlFile(text, name)
   } catch (error) {

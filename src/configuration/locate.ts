@@ -59,7 +59,7 @@ export function spanOfNode({ loc, range }: Place['key']): Span {
   return { line: loc.start.line, column: loc.start.column, length: isOneLine ? range[1] - range[0] : 1 }
 }
 
-function spanAt(text: string, index: number): Span {
+export function spanAt(text: string, index: number): Span {
   const before = text.slice(0, index)
   const line = before.split('\n').length
   return { line, column: index - (before.lastIndexOf('\n') + 1), length: 1 }

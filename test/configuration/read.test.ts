@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
@@ -119,7 +119,7 @@ describe('values', () => {
 
   it('that nest too deep are refused, and quickly', async () => {
     const deep = expect.stringContaining('nests more than')
-    expect(await mistakesOf({ 'list.toml': `a = ${'['.repeat(3_000)}${']'.repeat(3_000)}` })).toMatchObject([
+    expect(await mistakesOf({ 'list.toml': `a = ${'['.repeat(150)}${']'.repeat(150)}` })).toMatchObject([
       ['list.toml:1:1', 'a', deep],
     ])
     expect(await mistakesOf({ 'key.toml': `a${'.a'.repeat(10_000)} = 1` })).toMatchObject([['key.toml:1:1', 'a', deep]])
@@ -185,6 +185,62 @@ describe('include', () => {
   })
 })
 
+describe('an include that leads out of the folder of the configuration', () => {
+  const secret = 'root:$6$hash:19000:0:99999:7:::'
+
+  it.each([
+    ['by its path', '../outside-a/passwd'],
+    ['by a path that comes back only in part', 'rules/../../outside-a/passwd'],
+    ['as an absolute path', join(folder, 'outside-a/passwd')],
+    ['as an absolute path inside the folder', join(folder, 'inside-a/rules.toml')],
+    ['by a link to a file', 'link'],
+    ['by a link to a folder', 'folder/passwd'],
+  ])('is refused %s, and nothing of the file is shown', async (_, include) => {
+    const file = write({
+      'inside-a/main.toml': `include = ["${include}"]`,
+      'inside-a/rules.toml': '[observers.a]',
+      'outside-a/passwd': secret,
+    })
+    for (const [link, to] of [
+      ['link', '../outside-a/passwd'],
+      ['folder', '../outside-a'],
+    ] as const) {
+      rmSync(join(folder, 'inside-a', link), { force: true })
+      symlinkSync(to, join(folder, 'inside-a', link))
+    }
+    const error = await readConfiguration({ file }).catch((thrown: ConfigError) => thrown)
+    expect(error).toMatchObject({ code: 'BAD_CONFIG', mistakes: [{ path: 'include[0]' }] })
+    expect(String(error)).toContain('folder')
+    expect(String(error)).not.toContain('root:')
+  })
+
+  it('is refused in an included file too, and in text, whose folder is the current one', async () => {
+    const nested = {
+      'inside-b/main.toml': 'include = ["rules/one.toml"]',
+      'inside-b/rules/one.toml': 'include = ["../two.toml", "../../outside-b.toml"]',
+      'inside-b/two.toml': '[observers.b]',
+      'outside-b.toml': '[observers.c]',
+    }
+    expect(await mistakesOf(nested)).toEqual([
+      ['inside-b/rules/one.toml:1:27', 'include[1]', expect.stringContaining('leads out of the folder')],
+    ])
+    const text = await readText('include = ["../outside.toml"]').catch((error: unknown) => error)
+    expect(String(text)).toContain('leads out of the folder')
+  })
+
+  it('is read where links stay inside, as the mounts of Kubernetes have them', async () => {
+    const file = write({ 'mount/..1/main.toml': 'include = ["rules.toml"]', 'mount/..1/rules.toml': '[observers.a]' })
+    const mount = join(folder, 'mount')
+    symlinkSync('..1', join(mount, '..data'))
+    for (const name of ['main.toml', 'rules.toml']) symlinkSync(`..data/${name}`, join(mount, name))
+    expect((await readConfiguration({ file: join(mount, 'main.toml') })).data).toEqual({ observers: { a: {} } })
+    symlinkSync(file, join(folder, 'elsewhere.toml'))
+    write({ 'rules.toml': '[observers.z]' })
+    const linked = await readConfiguration({ file: join(folder, 'elsewhere.toml') })
+    expect(linked.data).toEqual({ observers: { z: {} } })
+  })
+})
+
 describe('text that is not TOML', () => {
   it('is pointed at, in every file', async () => {
     const found = await mistakesOf({ 'bad.toml': 'include = ["worse.toml"]\n', 'worse.toml': 'a = 1\n[log\n' })
@@ -200,5 +256,50 @@ describe('text that is not TOML', () => {
       ['t.toml:4:1', '(TOML)', also('t.toml:2:1')],
     ])
     expect(await mistakesOf({ 't.toml': 'a.b = 1\n[a.b]\n' })).toEqual([['t.toml:2:4', '(TOML)', also('t.toml:1:3')]])
+  })
+
+  it('shows no line of which nobody knows whether it holds a secret', async () => {
+    const shown = await readText('a = 1\nhunter2 is no TOML\n').catch((error: Error) => error.message)
+    expect(shown).toContain('a.toml:2:')
+    expect(shown).not.toContain('hunter2')
+  })
+
+  const count = 100_000
+  it.each([
+    ['nested lists', `a = ${'['.repeat(count)}${']'.repeat(count)}`, '2:205', 'nests more than 200 levels'],
+    ['nested tables', `a = ${'{a='.repeat(count)}1${'}'.repeat(count)}`, '2:605', 'nests more than 200 levels'],
+    ['lists that nobody closes', `a = ${'['.repeat(count)}`, '2:205', 'nests more than 200 levels'],
+    ['a table name in brackets', `${'['.repeat(count)}a`, '2:201', 'nests more than 200 levels'],
+    ['a long text', `a = "${'x'.repeat(count)}"`, '2:5', 'is longer than 65536 characters'],
+    ['a long text of escapes', `a = "${'\\"'.repeat(count)}"`, '2:5', 'is longer than 65536 characters'],
+    ['a long literal', `a = '${'x'.repeat(count)}'`, '2:5', 'is longer than 65536 characters'],
+    ['a long text of many lines', `a = """${'x\n'.repeat(count)}"""`, '2:5', 'is longer than 65536 characters'],
+    ['a long literal of many lines', `a = '''${"x'\n".repeat(count)}'''`, '2:5', 'is longer than 65536 characters'],
+    ['a long number', `a = ${'1'.repeat(count)}`, '2:5', 'is longer than 65536 characters'],
+  ])('is pointed at where the parser would run out of stack: %s', async (_, text, where, message) => {
+    const error = await readText(`# "[[[" '''\n${text}\nb = 1`).catch((thrown: ConfigError) => thrown)
+    expect(error).toBeInstanceOf(ConfigError)
+    const { mistakes } = error as ConfigError
+    expect(mistakes.map((one) => [one.where, one.message])).toEqual([
+      [`a.toml:${where}`, expect.stringContaining(message)],
+    ])
+    expect(String(error).length).toBeLessThan(1_000)
+  })
+
+  it('is not seen in brackets that stand in texts and comments', async () => {
+    const many = '['.repeat(1_000)
+    const text = [
+      `a = "${many}\\"${many}" # ${many}`,
+      `b = '${many}'`,
+      `c = """\n${many}"${many}\\""""""`,
+      `d = '''${many}'''''`,
+    ]
+    expect((await readText(text.join('\n'))).data).toMatchObject({ b: many, d: `${many}''` })
+  })
+
+  it('is shown around the mark where its line is long', async () => {
+    const line = `a = [${'1, '.repeat(5_000)}`
+    const text = await readText(`${line}\nb = ]`).catch((error: Error) => error.message)
+    expect(String(text).length).toBeLessThan(1_000)
   })
 })
