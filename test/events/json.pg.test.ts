@@ -1,17 +1,16 @@
 import fc from 'fast-check'
-import pg from 'pg'
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import type pg from 'pg'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { ExactNumber, JsonError, parseJson, stringifyJson } from '../../src/events/index.ts'
+import { connect, serverUrl } from '../support/database.ts'
 import { payloads } from './event-samples.ts'
 
-describe.each(['pg18Url', 'pg14Url'] as const)('JSON on %s', (server) => {
+describe.each([18, 14] as const)('JSON on Postgres %i', (major) => {
   let client: pg.Client
 
-  beforeAll(async () => {
-    client = new pg.Client({ connectionString: inject(server) })
-    await client.connect()
+  beforeEach(async () => {
+    client = await connect(serverUrl(major))
   })
-  afterAll(() => client.end())
 
   const stored = async (text: string) => {
     const { rows } = await client.query<{ text: string }>('select ($1::text)::jsonb::text as text', [text])

@@ -1,17 +1,16 @@
 import fc from 'fast-check'
-import pg from 'pg'
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import type pg from 'pg'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { compilePatterns, patternsToSql } from '../../src/events/index.ts'
+import { connect, serverUrl } from '../support/database.ts'
 import { names, patterns } from './pattern-samples.ts'
 
-describe.each(['pg18Url', 'pg14Url'] as const)('patterns on %s', (server) => {
+describe.each([18, 14] as const)('patterns on Postgres %i', (major) => {
   let client: pg.Client
 
-  beforeAll(async () => {
-    client = new pg.Client({ connectionString: inject(server) })
-    await client.connect()
+  beforeEach(async () => {
+    client = await connect(serverUrl(major))
   })
-  afterAll(() => client.end())
 
   it('choose the same events in Postgres as in JavaScript', async () => {
     const cases = fc.sample(fc.tuple(fc.array(patterns, { minLength: 1, maxLength: 3 }), names), 3000)

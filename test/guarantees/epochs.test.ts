@@ -2,7 +2,7 @@
  * History that can have forked begins a new epoch: a restore, a promotion, a sequence set back, events removed by force.
  * It is noticed at the start and while running, and a reader that had come further than both histories share is told.
  */
-import { execFile, execFileSync } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
@@ -13,6 +13,7 @@ import { copyAsStandby, ownServer, temporaryFolder } from '../log/support/own-se
 import { connect, testDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { collectingLogger } from '../support/logger.ts'
+import { hasProgram } from '../support/programs.ts'
 import { addressOf, createProxy } from '../support/proxy.ts'
 
 const clock = hurriedClock(20)
@@ -126,7 +127,7 @@ describe.each(SERVERS)('on Postgres $major', ({ major }) => {
   })
 })
 
-it.skipIf(!isInstalled('pg_dump') || !isInstalled('psql'))(
+it.runIf(hasProgram('pg_dump', 'a dump restored elsewhere') && hasProgram('psql', 'a dump restored elsewhere'))(
   'a dump restored elsewhere begins a new epoch, numbers on, and is read on',
   async () => {
     const { ac, sql, url } = await installLog({ major: 14 })
@@ -225,13 +226,4 @@ const run = promisify(execFile)
 function libpq(url: string): string {
   const { host, port, user, password, database } = addressOf(url)
   return `host=${host} port=${port} user=${user} dbname=${database}${password ? ` password=${password}` : ''}`
-}
-
-function isInstalled(program: string): boolean {
-  try {
-    execFileSync(program, ['--version'], { stdio: 'ignore' })
-    return true
-  } catch {
-    return false
-  }
 }

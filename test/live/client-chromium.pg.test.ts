@@ -1,28 +1,16 @@
 /** The built client in a real browser that is put to sleep and cut off while events are written. */
-import { existsSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Browser, chromium, type Page } from 'playwright-core'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { findProgram } from '../../scripts/programs.mjs'
 import { emitMany, numbered } from '../subscriptions/support/open-subscriptions.ts'
 import { buildPackage } from '../support/build.ts'
 import { connect, testDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { spawnScript } from '../support/processes.ts'
+import { hasProgram } from '../support/programs.ts'
 
-const executablePath = (process.env.PATH ?? '')
-  .split(delimiter)
-  .flatMap((folder) => ['chromium', 'chromium-browser', 'google-chrome'].map((name) => join(folder, name)))
-  .find((path) => existsSync(path))
-
-function hasChromium(): boolean {
-  if (executablePath !== undefined) return true
-  if (process.env.CI) throw new Error('chromium is not installed; on Debian: apt-get install chromium')
-  console.warn('chromium is not installed: the client is NOT tested in a browser in this run')
-  return false
-}
-
-describe.runIf(hasChromium())('in Chromium', () => {
+describe.runIf(hasProgram('chromium', 'the client in a browser'))('in Chromium', () => {
   beforeAll(buildPackage)
 
   it('a page that slept without a network has every event once, in order, when it is awake again', async () => {
@@ -66,7 +54,7 @@ async function openPage(): Promise<{ page: Page; sql: Awaited<ReturnType<typeof 
   const { url } = await testDatabase({ migrated: true })
   const server = spawnScript(fileURLToPath(new URL('sse-server.mjs', import.meta.url)), [url, '0'])
   const line = await server.waitForLine('listening on')
-  const browser: Browser = await chromium.launch({ executablePath: executablePath!, args: ['--no-sandbox'] })
+  const browser: Browser = await chromium.launch({ executablePath: findProgram('chromium')!, args: ['--no-sandbox'] })
   onTestFinished(() => browser.close())
   const page = await (await browser.newContext()).newPage()
   await page.goto(`http://127.0.0.1:${line.split(' ').at(-1)}/`)

@@ -1,10 +1,11 @@
 import type pg from 'pg'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { isCI } from '../../scripts/programs.mjs'
 import { assertSameDatabase, classify, type Queryable, sqlstateOf, toQueryable } from '../../src/postgres/index.ts'
 import { connect, openDatabase, testDatabase } from '../support/database.ts'
 import { type ClientLibrary, isPrismaInstalled, LIBRARIES } from './client-libraries.ts'
 
-const prismaIsMissing = !(await isPrismaInstalled()) && !process.env.CI
+const prismaIsMissing = !(await isPrismaInstalled()) && !isCI()
 if (prismaIsMissing) console.warn('Prisma is not installed: its transactions are NOT tested in this run')
 
 describe.each(Object.entries(LIBRARIES))('%s', (name, open) => {

@@ -5,6 +5,7 @@
 import { hash, randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { inject, onTestFinished } from 'vitest'
+import { howToGet } from '../../scripts/programs.mjs'
 import {
   createDatabase,
   type Database,
@@ -13,6 +14,8 @@ import {
   loadSqlFiles,
   migrate,
 } from '../../src/postgres/index.ts'
+import { withoutPostgres } from './older-postgres.ts'
+import { hasProgram } from './programs.ts'
 
 export interface TestDatabase {
   url: string
@@ -57,16 +60,14 @@ export function openDatabase(options: DatabaseOptions): Database {
 
 export function serverUrl(major: ServerKind = 18): string {
   const url = inject(({ 18: 'pg18Url', 14: 'pg14Url', system: 'systemUrl' } as const)[major])
-  if (url === '') throw new Error("no system's PostgreSQL is installed; on Debian: apt-get install postgresql")
-  return url
+  if (url !== '') return url
+  if (major === 'system') throw new Error(`no system's postgres is installed (${howToGet("a system's postgres")})`)
+  return withoutPostgres(major)
 }
 
 /** True when tests of a distribution's PostgreSQL should run. */
 export function hasSystemPostgres(): boolean {
-  if (inject('systemUrl') !== '') return true
-  if (process.env.CI) throw new Error("no system's PostgreSQL is installed; on Debian: apt-get install postgresql")
-  console.warn("no system's PostgreSQL is installed: a server with JIT is NOT tested in this run")
-  return false
+  return inject('systemUrl') !== '' || hasProgram("a system's postgres", 'a server with JIT')
 }
 
 /** A plain client, for what a test does behind the library's back; ended with the test. */

@@ -2,25 +2,22 @@
  * Starts the servers of a test run once and stops them at its end. With AFTERCOMMIT_TEST_DATABASE_URL everything runs on
  * that server instead, and nothing is started.
  */
-import { existsSync } from 'node:fs'
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { startEmbedded } from 'aftercommit-embedded'
 import type { TestProject } from 'vitest/node'
-import { findSystemPostgres, STOCK } from '../../scripts/system-postgres.mjs'
+import { findOlderPostgres, findSystemPostgres, STOCK } from '../../scripts/system-postgres.mjs'
 import { memoryFolder } from './memory-folder.ts'
 
 declare module 'vitest' {
   export interface ProvidedContext {
     pg18Url: string
+    /** Empty where there is none. */
     pg14Url: string
     /** A distribution's own, with JIT and its default settings; empty where there is none. */
     systemUrl: string
   }
 }
-
-const PG14 = fileURLToPath(new URL('../../node_modules/pg14', import.meta.url))
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const given = process.env.AFTERCOMMIT_TEST_DATABASE_URL
@@ -33,17 +30,20 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const folder = await mkdtemp(join(memoryFolder(), 'ac-test-'))
   // Under root the server runs as another user. Where that one cannot get in, its data would be kept elsewhere, on a disk.
   await chmod(folder, 0o755)
+  const of14 = findOlderPostgres(14)
   const ofSystem = findSystemPostgres()
   const [newest, oldest, system] = await Promise.all([
     startEmbedded({ dataDir: join(folder, '18'), settings: QUICK }),
-    // The oldest version we support, where its binaries are installed; elsewhere those tests run on the newest.
-    existsSync(PG14) ? startEmbedded({ dataDir: join(folder, '14'), settings: QUICK, binaries: PG14 }) : undefined,
+    // The oldest version we support. Where its binaries are missing, tests on it are skipped or fail, by older-postgres.ts.
+    of14 === undefined
+      ? undefined
+      : startEmbedded({ dataDir: join(folder, '14'), settings: QUICK, binaries: of14, version: '14' }),
     ofSystem === undefined
       ? undefined
       : startEmbedded({ dataDir: join(folder, 'system'), settings: { ...STOCK, ...QUICK }, binaries: ofSystem }),
   ])
   project.provide('pg18Url', newest.url)
-  project.provide('pg14Url', (oldest ?? newest).url)
+  project.provide('pg14Url', oldest?.url ?? '')
   project.provide('systemUrl', system?.url ?? '')
   return async () => {
     await Promise.all([newest, oldest, system].map((server) => server?.stop()))

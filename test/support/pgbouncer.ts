@@ -3,29 +3,21 @@
  * absence is a failure, elsewhere the tests are skipped aloud.
  */
 import { spawn } from 'node:child_process'
-import { chmodSync, chownSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import { onTestFinished } from 'vitest'
+import { findProgram } from '../../scripts/programs.mjs'
 import { eventually } from './eventually.ts'
 import { watch } from './processes.ts'
+import { hasProgram } from './programs.ts'
 import { addressOf } from './proxy.ts'
-
-const BINARY = [
-  '/usr/sbin/pgbouncer',
-  '/usr/bin/pgbouncer',
-  '/usr/local/bin/pgbouncer',
-  '/opt/homebrew/bin/pgbouncer',
-].find((path) => existsSync(path))
 
 /** True when tests of it should run. */
 export function hasPgbouncer(): boolean {
-  if (BINARY !== undefined) return true
-  if (process.env.CI) throw new Error('pgbouncer is not installed; on Debian: apt-get install pgbouncer')
-  console.warn('pgbouncer is not installed: behaviour behind a pooler is NOT tested in this run')
-  return false
+  return hasProgram('pgbouncer', 'behaviour behind a pooler')
 }
 
 const NOBODY = 65_534
@@ -56,7 +48,7 @@ default_pool_size = ${poolSize}
   const asRoot = process.getuid?.() === 0
   chmodSync(folder, 0o755)
   if (asRoot) for (const file of [config, users]) chownSync(file, NOBODY, NOBODY)
-  const child = watch(spawn(BINARY!, [config], { ...(asRoot && { uid: NOBODY, gid: NOBODY }) }))
+  const child = watch(spawn(findProgram('pgbouncer')!, [config], { ...(asRoot && { uid: NOBODY, gid: NOBODY }) }))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   const pooled = `postgres://${user}@127.0.0.1:${ownPort}/${database}`
   await eventually(() => canConnect(pooled)).catch((cause: unknown) => {

@@ -2,16 +2,13 @@
  * A push service as browsers have one. It holds senders to the standards: RFC 8030 for the request, RFC 8292 for who
  * sends, RFC 8291 for the message, which it opens with the keys that only the browser has.
  */
-import { execFileSync } from 'node:child_process'
 import { createDecipheriv, createECDH, createHmac, createPublicKey, type ECDH, randomBytes, verify } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import { onTestFinished } from 'vitest'
+import { selfSigned } from './certificate.ts'
 
 export interface Browser {
   /** What `PushSubscription.toJSON()` would give. */
@@ -35,7 +32,7 @@ export interface PushServiceDouble {
 
 /** Takes messages only from whoever has this key. */
 export async function pushService(applicationServerKey: string): Promise<PushServiceDouble> {
-  const { key, cert } = makeCertificate()
+  const { key, cert } = selfSigned({ ip: '127.0.0.1' })
   const browsers = new Map<string, Browser & { readonly curve: ECDH }>()
   const complaints: string[] = []
   const sockets = new Set<Duplex>()
@@ -146,15 +143,4 @@ function open(body: Buffer, { curve, subscription: { keys } }: Browser & { reado
   decipher.setAuthTag(record.subarray(-16))
   const padded = Buffer.concat([decipher.update(record.subarray(0, -16)), decipher.final()])
   return padded.subarray(0, padded.lastIndexOf(2)).toString('utf8')
-}
-
-function makeCertificate(): { key: string; cert: string } {
-  const folder = mkdtempSync(join(tmpdir(), 'ac-push-'))
-  const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')]
-  const request = ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '1']
-  const names = ['-subj', '/CN=push', '-addext', 'subjectAltName=IP:127.0.0.1']
-  execFileSync('openssl', [...request, ...names, '-keyout', key, '-out', cert], { stdio: 'ignore' })
-  const made = { key: readFileSync(key, 'utf8'), cert: readFileSync(cert, 'utf8') }
-  rmSync(folder, { recursive: true })
-  return made
 }

@@ -3,25 +3,20 @@
  * failure, elsewhere the tests are skipped aloud.
  */
 import { spawn } from 'node:child_process'
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createClient } from '@redis/client'
 import { onTestFinished } from 'vitest'
+import { findProgram } from '../../scripts/programs.mjs'
 import { eventually } from './eventually.ts'
 import { type TestProcess, watch } from './processes.ts'
-
-const BINARY = ['/usr/bin/redis-server', '/usr/local/bin/redis-server', '/opt/homebrew/bin/redis-server'].find((path) =>
-  existsSync(path),
-)
+import { hasProgram } from './programs.ts'
 
 /** True when tests of it should run. */
 export function hasRedis(): boolean {
-  if (BINARY !== undefined) return true
-  if (process.env.CI) throw new Error('redis-server is not installed; on Debian: apt-get install redis-server')
-  console.warn('redis-server is not installed: Redis between instances is NOT tested in this run')
-  return false
+  return hasProgram('redis-server', 'Redis between instances')
 }
 
 export interface RedisServer {
@@ -49,7 +44,17 @@ export async function startRedis({ password }: { password?: string } = {}): Prom
   async function start(): Promise<void> {
     const rights = password === undefined ? [] : ['--requirepass', password]
     const child = watch(
-      spawn(BINARY!, ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--dir', folder, ...rights]),
+      spawn(findProgram('redis-server')!, [
+        '--port',
+        String(port),
+        '--bind',
+        '127.0.0.1',
+        '--save',
+        '',
+        '--dir',
+        folder,
+        ...rights,
+      ]),
     )
     server = child
     // A paused process does not hear anything but SIGKILL and SIGCONT.

@@ -1,13 +1,12 @@
 /** A server that a test may crash, copy and configure. Stopped and deleted with the test. */
 import { execFile } from 'node:child_process'
-import { existsSync } from 'node:fs'
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { type EmbeddedPostgres, startEmbedded } from 'aftercommit-embedded'
 import { onTestFinished } from 'vitest'
 import { memoryFolder } from '../../support/memory-folder.ts'
+import { olderPostgres } from '../../support/older-postgres.ts'
 
 export interface OwnServer {
   readonly dataDir: string
@@ -65,8 +64,6 @@ export async function temporaryFolder(): Promise<string> {
   return join(parent, 'data')
 }
 
-const PG14 = fileURLToPath(new URL('../../../node_modules/pg14', import.meta.url))
-
 function binariesOf(major: 18 | 14): { binaries?: string } {
-  return major === 14 && existsSync(PG14) ? { binaries: PG14 } : {}
+  return major === 14 ? { binaries: olderPostgres(14) } : {}
 }

@@ -1,7 +1,3 @@
-import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import {
   CallFailed,
@@ -12,6 +8,7 @@ import {
   toTarget,
 } from '../../../src/observers/network/index.ts'
 import { createTestClock, systemClock } from '../../../src/runtime/index.ts'
+import { selfSigned } from '../../support/certificate.ts'
 import { eventually } from '../../support/eventually.ts'
 import { closedPort, httpReceiver, tcpReceiver } from '../../support/receivers.ts'
 
@@ -258,16 +255,16 @@ describe('closing', () => {
 
 describe('TLS', () => {
   it('trusts a certificate of the given authority for its name', async () => {
-    const { key, cert } = makeCertificate('subjectAltName=IP:127.0.0.1')
+    const { key, cert } = selfSigned({ ip: '127.0.0.1' })
     const receiver = await httpReceiver(undefined, { tls: { key, cert } })
     expect((await open({ ca: cert }).send(post(receiver.url))).status).toBe(200)
   })
 
   it('refuses a certificate that nobody vouches for, and one of another name', async () => {
-    const unknown = makeCertificate('subjectAltName=IP:127.0.0.1')
+    const unknown = selfSigned({ ip: '127.0.0.1' })
     const stranger = await httpReceiver(undefined, { tls: unknown })
     expect(await failureOf(open().send(post(stranger.url)))).toMatchObject({ code: 'DEPTH_ZERO_SELF_SIGNED_CERT' })
-    const other = makeCertificate('subjectAltName=DNS:other.example')
+    const other = selfSigned({ dns: 'other.example' })
     const misnamed = await httpReceiver(undefined, { tls: other })
     const error = await failureOf(open({ ca: other.cert }).send(post(misnamed.url)))
     expect(error.code).toBe('ERR_TLS_CERT_ALTNAME_INVALID')
@@ -280,15 +277,3 @@ describe('TLS', () => {
     expect(error.code).not.toBe('UNKNOWN')
   })
 })
-
-function makeCertificate(extension: string): { key: string; cert: string } {
-  const folder = mkdtempSync(join(tmpdir(), 'ac-cert-'))
-  const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')]
-  const request = ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2']
-  execFileSync('openssl', [...request, '-subj', '/CN=receiver', '-addext', extension, '-keyout', key, '-out', cert], {
-    stdio: 'ignore',
-  })
-  const made = { key: readFileSync(key, 'utf8'), cert: readFileSync(cert, 'utf8') }
-  rmSync(folder, { recursive: true })
-  return made
-}
