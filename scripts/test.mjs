@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { findProgram, howToGet, isCI, programs } from './programs.mjs'
 import { run, runTool, seconds } from './steps.mjs'
-import { countTests } from './test-report.mjs'
+import { countTests, slowestFiles } from './test-report.mjs'
 
 const env = { ...process.env }
 delete env.DATABASE_URL
@@ -71,7 +71,7 @@ function installWithApt(packages) {
   spawnSync('apt-get', ['install', '-y', '-qq', '--no-install-recommends', ...packages], options)
 }
 
-/** Prints each step and, last of all, the line `N passed, N failed`. True when anything failed. */
+/** Prints each step, the slowest files and, last of all, the line `N passed, N failed`. True when anything failed. */
 function summarise() {
   console.log('\n── summary')
   for (const { name, passed, took } of steps) {
@@ -84,6 +84,11 @@ function summarise() {
   }
   const results = JSON.parse(readFileSync(report, 'utf8'))
   const { passed, failed: failures, skipped } = countTests(results)
+  console.log('\nslowest files')
+  for (const { file, seconds, tests } of slowestFiles(results, 15)) {
+    console.log(`${seconds.toFixed(1).padStart(6)} s  ${file} (${tests} ${tests === 1 ? 'test' : 'tests'})`)
+  }
+  console.log()
   if (skipped > 0) console.log(`${skipped} skipped`)
   if (missingPrograms.length > 0) console.log(`not found, so not tested with: ${missingPrograms.join(', ')}`)
   console.log(`${passed} passed, ${failures} failed`)
