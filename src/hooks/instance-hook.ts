@@ -13,7 +13,7 @@
  */
 import { AftercommitError } from '../errors.ts'
 import type { EventDefinitions } from '../events/index.ts'
-import type { AnyEvent, Tailer } from '../log/index.ts'
+import { type AnyEvent, FIRST_WINDOW, type Tailer } from '../log/index.ts'
 import type { Database } from '../postgres/index.ts'
 import {
   type Clock,
@@ -48,8 +48,6 @@ export interface HookParts {
 const PAGE = 500
 /** A page is worth reading when there is room for so many. */
 const LEAST_ROOM = 250
-/** Positions per read while a filter lets little through. */
-const SPAN = 10_000n
 /** Beyond this, loading everything is cheaper than going on event by event. */
 const MAX_LAG = 10_000n
 const STOP_MS = 5_000
@@ -64,6 +62,7 @@ export class InstanceHook {
   readonly #logRepeatedly
   #stopping = new AbortController()
   #position = 0n
+  #window = FIRST_WINDOW
   #epoch = 0
   /** Why it has to load; undefined once it has. */
   #loadReason: StartReason | undefined = 'start'
@@ -255,8 +254,9 @@ export class InstanceHook {
     const { tailer } = this.#parts
     const { room } = this.#calls
     if (this.#loadReason !== undefined || room < LEAST_ROOM || tailer.frontier <= this.#position) return false
-    const filter = { type: this.hook.typeExpression, span: SPAN }
-    const page = await tailer.read(this.#position, Math.min(PAGE, room), filter)
+    const filter = { type: this.hook.typeExpression, window: this.#window }
+    const page = await tailer.readFiltered(this.#position, Math.min(PAGE, room), filter)
+    this.#window = page.window
     // The log entered another epoch, or the place was given up, while it was read: where to go on is decided first.
     if (tailer.epoch !== this.#epoch || this.#loadReason !== undefined) return true
     this.#calls.take(page.events)

@@ -14,8 +14,15 @@
  * reader is not taken; nothing comes twice, because what lies at or below it is not. Catching up, a reader fetches
  * pages itself, the next one when its client has taken the last; live, it takes those that the feed offers to all.
  */
-import type { AnyEvent, Page } from '../log/index.ts'
-import { classify } from '../postgres/index.ts'
+import {
+  type AnyEvent,
+  afterTimeout,
+  FIRST_WINDOW,
+  type FilteredPage,
+  type Page,
+  type ReadWindow,
+} from '../log/index.ts'
+import { classify, SQLSTATE, sqlstateOf } from '../postgres/index.ts'
 import { abortable, type Clock, isThenable, reconnectDelay } from '../runtime/index.ts'
 import type { FeedItem, FeedReader, FeedRequest, Identity, ResumeToken } from './feed.ts'
 import { FeedBuffer } from './feed-buffer.ts'
@@ -32,7 +39,7 @@ export interface ReaderHost {
   ready(): Promise<unknown>
   remove(reader: Reader): void
   match(events: readonly AnyEvent[], filter: Filter): readonly FeedItem[]
-  readPage(after: bigint, limit: number, filter: Filter): Promise<Page>
+  readPage(after: bigint, limit: number, filter: Filter, window: ReadWindow): Promise<FilteredPage>
   readFacts(epoch: number): Promise<LogFacts>
   count(what: 'lagged' | 'sent', transport: string, by: number): void
 }
@@ -66,6 +73,7 @@ export class Reader implements FeedReader {
   #last: 'revoked' | 'lagged' | undefined
   #isClosed = false
   #pageSize = PAGE.first
+  #window = FIRST_WINDOW
   /** Revocations above it count. */
   #since: bigint
   /** There while nothing waits and everything was taken. */
@@ -172,7 +180,7 @@ export class Reader implements FeedReader {
   /** Whoever was authorised by what was true then may have been revoked since, before this reader was there to hear it. */
   async #lookBack(since: bigint, upTo: bigint): Promise<void> {
     for (let position = since; position < upTo && !this.ended.aborted; ) {
-      const page = await this.#patiently(() => this.#host.readPage(position, PAGE.most, authEvents))
+      const page = await this.#patiently(() => this.#readPage(position, PAGE.most, authEvents))
       if (page === undefined) return
       for (const event of page.events) {
         const revoked = revokedBy(event)
@@ -182,13 +190,25 @@ export class Reader implements FeedReader {
     }
   }
 
+  async #readPage(after: bigint, limit: number, filter: Filter): Promise<FilteredPage> {
+    try {
+      const page = await this.#host.readPage(after, limit, filter, this.#window)
+      this.#window = page.window
+      return page
+    } catch (error) {
+      // A page that takes longer than the server allows is asked for in smaller pieces.
+      if (sqlstateOf(error) === SQLSTATE.queryCanceled) this.#window = afterTimeout(this.#window) ?? this.#window
+      throw error
+    }
+  }
+
   /** One page forward, or to where the feed stands. */
   async #catchUp(): Promise<void> {
     const place = this.#place
     const { epoch, position } = this.#host.standing
     const page =
       place.position < position
-        ? await this.#patiently(() => this.#host.readPage(place.position, this.#pageSize, this.#filter))
+        ? await this.#patiently(() => this.#readPage(place.position, this.#pageSize, this.#filter))
         : undefined
     // Asked after the page was read: what retention or a fork took meanwhile must not pass for an empty page.
     const facts = await this.#patiently(() => this.#host.readFacts(place.epoch))

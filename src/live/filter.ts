@@ -15,7 +15,7 @@ export interface Filter {
   readonly key: string
   matches(event: AnyEvent): boolean
   /** What the database can leave out already. */
-  readonly page: PageFilter
+  readonly page: Omit<PageFilter, 'window'>
 }
 
 /** Throws BAD_PATTERN. */

@@ -3,19 +3,16 @@
  * once, the tailer and the heartbeats of the process find a connection. A question that waits for its turn is shared by
  * all who ask it; one that is under way is not, because its answer may be older than whoever asks now.
  */
-import type { Page, Tailer } from '../log/index.ts'
+import type { FilteredPage, ReadWindow, Tailer } from '../log/index.ts'
 import type { Database } from '../postgres/index.ts'
 import type { Filter } from './filter.ts'
 import type { LogFacts } from './place.ts'
 import { selectFacts } from './statements.ts'
 
 export interface Replay {
-  page(after: bigint, limit: number, filter: Filter): Promise<Page>
+  page(after: bigint, limit: number, filter: Filter, window: ReadWindow): Promise<FilteredPage>
   facts(epoch: number): Promise<LogFacts>
 }
-
-/** Positions per read while a filter lets little through. */
-const SPAN = 10_000n
 
 export function createReplay({ tailer, database }: { tailer: Tailer; database: Database }): Replay {
   const queued = new Map<string, Promise<unknown>>()
@@ -34,8 +31,10 @@ export function createReplay({ tailer, database }: { tailer: Tailer; database: D
   }
 
   return {
-    page: (after, limit, { key, page }) =>
-      inTurn(`${after} ${limit} ${key}`, () => tailer.read(after, limit, { ...page, span: SPAN })),
+    page: (after, limit, { key, page }, window) =>
+      inTurn(`${after} ${limit} ${window.positions} ${key}`, () =>
+        tailer.readFiltered(after, limit, { ...page, window }),
+      ),
     facts: (epoch) => inTurn(String(epoch), () => selectFacts(database.control, epoch)),
   }
 }

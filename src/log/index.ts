@@ -25,10 +25,11 @@ export {
   settledPosition,
   type TailOptions,
 } from './log.ts'
+export { afterTimeout, FIRST_WINDOW, type ReadWindow } from './read-window.ts'
 export { type LogSettings, readLogSettings, saveLogSettings } from './settings.ts'
 export { findPosition, type StartPoint } from './start-point.ts'
 export { declareStream } from './statements.ts'
-export type { Page, PageFilter, Tailer, TailerStatus } from './tailer.ts'
+export type { FilteredPage, Page, PageFilter, Tailer, TailerStatus } from './tailer.ts'
 export type { UnblockRequest, UnblockTarget } from './unblock.ts'
 export { runUpkeep, type UpkeepReport } from './upkeep.ts'
 export type { ProcessInfo } from './wake-statements.ts'

@@ -35,11 +35,12 @@ import { Heartbeat } from './heartbeat.ts'
 import { HistoryCheck } from './history-check.ts'
 import { IdleMark } from './idle-mark.ts'
 import { nextPageSize } from './page-size.ts'
+import { afterRead, type ReadWindow } from './read-window.ts'
 import { createRecentEvents } from './recent-events.ts'
 import { createRhythm, type RhythmState } from './rhythm.ts'
-import { selectEvents } from './statements.ts'
 import { Waiters } from './waiters.ts'
 import { type ProcessInfo, registerProcess, removeProcess } from './wake-statements.ts'
+import { selectWindow, type WindowFilter } from './window-statements.ts'
 
 export interface TailerOptions {
   readonly database: Database
@@ -62,11 +63,17 @@ export interface Page {
   readonly upTo: bigint
 }
 
+/** What a reader asks of the database, and how far one read goes. */
 export interface PageFilter {
   /** A POSIX regular expression over the type. */
   readonly type?: string | undefined
   readonly tenant?: string | undefined
-  readonly span?: bigint | undefined
+  readonly window: ReadWindow
+}
+
+export interface FilteredPage extends Page {
+  /** For the next read of the same reader. */
+  readonly window: ReadWindow
 }
 
 export interface TailerStatus {
@@ -209,22 +216,33 @@ export class Tailer implements Service {
     await this.#waiters.wait(signal)
   }
 
+  /** Final events above a position, in order, unfiltered. Shared with other readers: `liftEvent` copies one to hand on. */
+  async read(after: bigint, limit: number): Promise<Page> {
+    return this.#readRecent(after, limit) ?? this.#readLog({ after, upTo: this.#at, limit })
+  }
+
   /**
-   * Final events above a position, in order: from memory when they are recent, else a page from the database. A page of
-   * the database holds only what the filter lets through and covers at most `span` positions; memory is not filtered.
-   * Events are shared with other readers: `liftEvent` gives the copy that may be handed on.
+   * The same for a reader with a filter. A page of the database holds only events that pass the filter, and ends with the
+   * window at the latest. A page of recent events is not filtered, and says nothing about the next window.
    */
-  async read(after: bigint, limit: number, filter: PageFilter = {}): Promise<Page> {
-    const recent = this.#recent.read(after, limit)
-    if (recent) {
-      return { events: recent, upTo: recent.length < limit ? maxOf(this.#at, after) : recent.at(-1)!.position }
-    }
-    const { span, ...wanted } = filter
-    const upTo = span === undefined ? this.#at : minOf(this.#at, after + span)
+  async readFiltered(after: bigint, limit: number, { window, type, tenant }: PageFilter): Promise<FilteredPage> {
+    const recent = this.#readRecent(after, limit)
+    if (recent) return { ...recent, window }
+    const upTo = minOf(this.#at, after + window.positions)
+    const page = await this.#readLog({ after, upTo, type, tenant, limit })
+    return { ...page, window: afterRead(window, { covered: page.upTo - after, found: page.events.length, limit }) }
+  }
+
+  #readRecent(after: bigint, limit: number): Page | undefined {
+    const events = this.#recent.read(after, limit)
+    return events && { events, upTo: events.length < limit ? maxOf(this.#at, after) : events.at(-1)!.position }
+  }
+
+  async #readLog(wanted: WindowFilter): Promise<Page> {
     // Not the pool for work: handlers that hold all of it must not keep others from reading.
-    const rows = await selectEvents(this.#options.database.control, { ...wanted, after, upTo, limit })
+    const rows = await selectWindow(this.#options.database.control, wanted)
     const events = rows.map(toEvent)
-    return { events, upTo: rows.length < limit ? maxOf(upTo, after) : events.at(-1)!.position }
+    return { events, upTo: rows.length < wanted.limit ? maxOf(wanted.upTo, wanted.after) : events.at(-1)!.position }
   }
 
   async #run(context: LoopContext): Promise<void> {

@@ -1,19 +1,15 @@
-/** Reads the log for one subscription, a page at a time; what is not taken at once is kept for the next turn. */
-import type { AnyEvent, Page, Tailer } from '../log/index.ts'
-import { sqlstateOf } from '../postgres/index.ts'
+/** Reads the log for one subscription, a page at a time; events that are not taken at once stay for the next turn. */
+import { type AnyEvent, afterTimeout, FIRST_WINDOW, type FilteredPage, type Page, type Tailer } from '../log/index.ts'
+import { SQLSTATE, sqlstateOf } from '../postgres/index.ts'
 import type { Definition } from './definition.ts'
 
 /** Events per read. */
 const PAGE = 500
-/** Positions per read while a filter lets little through: a page must not take longer than a server allows. */
-const FIRST_SPAN = 10_000n
-const LONGEST_SPAN = 10_000_000n
-const SHORTEST_SPAN = 10n
 
 export interface PagesOptions {
   readonly definition: Pick<Definition, 'typeExpression' | 'tenant'>
   readonly tailer: Tailer
-  /** How far may be read, where others must have come first. */
+  /** The last position that may be read, for a subscription that comes after others. */
   readonly limit: (() => Promise<bigint>) | undefined
 }
 
@@ -24,8 +20,8 @@ export class Pages {
   /** Everything up to here is in this page or was before it. */
   upTo = 0n
   /** The next page, on its way. */
-  #ahead: { from: bigint; page: Promise<Page> } | undefined
-  #span = FIRST_SPAN
+  #ahead: { from: bigint; page: Promise<FilteredPage> } | undefined
+  #window = FIRST_WINDOW
 
   constructor(options: PagesOptions) {
     this.#options = options
@@ -35,7 +31,7 @@ export class Pages {
     return this.#next >= this.#events.length
   }
 
-  /** How many of this page were taken. */
+  /** Events of this page that were taken. */
   get taken(): number {
     return this.#next
   }
@@ -44,7 +40,7 @@ export class Pages {
     return this.#events[this.#next++]!
   }
 
-  /** From this position on they are taken again. */
+  /** Events from this position on are taken again. */
   rewind(position: bigint): void {
     this.#next = this.#events.findIndex((event) => event.position === position)
   }
@@ -55,11 +51,14 @@ export class Pages {
     const most = limit ? await limit() : tailer.frontier
     if (from >= most || from >= tailer.frontier) return false
     try {
-      this.#open(await this.#readFrom(from), most)
+      const page = await this.#readFrom(from)
+      this.#window = page.window
+      this.#open(page, most)
     } catch (error) {
       // A page that takes longer than the server allows is asked for in smaller pieces.
-      if (sqlstateOf(error) !== '57014' || this.#span <= SHORTEST_SPAN) throw error
-      this.#span /= 4n
+      const narrower = sqlstateOf(error) === SQLSTATE.queryCanceled ? afterTimeout(this.#window) : undefined
+      if (narrower === undefined) throw error
+      this.#window = narrower
     }
     return true
   }
@@ -69,24 +68,23 @@ export class Pages {
     this.#events = last > most ? page.events.filter(({ position }) => position <= most) : page.events
     this.#next = 0
     this.upTo = page.upTo > most ? most : page.upTo
-    this.#span = page.events.length > 0 ? FIRST_SPAN : this.#span < LONGEST_SPAN ? this.#span * 2n : this.#span
     // Far behind, the next page is fetched while this one is handled.
-    if (page.events.length === PAGE && !this.#options.limit) {
+    if (page.events.length > 0 && page.upTo < this.#options.tailer.frontier && !this.#options.limit) {
       this.#ahead = { from: page.upTo, page: this.#read(page.upTo) }
     }
   }
 
-  #readFrom(from: bigint): Promise<Page> {
+  #readFrom(from: bigint): Promise<FilteredPage> {
     const ahead = this.#ahead
     this.#ahead = undefined
     return ahead?.from === from ? ahead.page : this.#read(from)
   }
 
-  #read(from: bigint): Promise<Page> {
+  #read(from: bigint): Promise<FilteredPage> {
     const { tailer, definition } = this.#options
     const { typeExpression, tenant } = definition
-    const page = tailer.read(from, PAGE, { type: typeExpression, tenant, span: this.#span })
-    // Whoever awaits it hears of a failure; a page that is never asked for must not end the process.
+    const page = tailer.readFiltered(from, PAGE, { type: typeExpression, tenant, window: this.#window })
+    // The caller that awaits the page handles its failure; a page that is never asked for must not end the process.
     page.catch(() => {})
     return page
   }

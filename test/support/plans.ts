@@ -1,4 +1,4 @@
-/** The plan of every statement that runs on a database, also of those inside functions, as the server tells it. */
+/** The plan of every statement that runs on a database, and of those inside functions, as auto_explain reports it. */
 import pg from 'pg'
 import { onTestFinished, vi } from 'vitest'
 import { connect } from './database.ts'
@@ -9,6 +9,17 @@ export interface Plan {
   readonly functions: readonly string[]
   /** The server compiled it to machine code before it ran. */
   readonly compiled: boolean
+  /** From the outermost to the innermost. */
+  readonly nodes: readonly PlanNode[]
+}
+
+export interface PlanNode {
+  /** `Index Scan`, `Sort`, … */
+  readonly type: string
+  /** The table, of a scan. */
+  readonly relation: string | undefined
+  /** Rows that it read in all its loops: those it gave and those it dropped. Zero for a part that did not run. */
+  readonly rows: number
 }
 
 /** From here on, for connections that are made later in this process. */
@@ -22,7 +33,7 @@ export async function plansOf(url: string): Promise<readonly Plan[]> {
       if (!message.includes('plan:\n')) return
       const plan = JSON.parse(message.slice(message.indexOf('{')))
       const functions = [...where.matchAll(/function (?:\w+\.)?(\w+)\(/g)].map(([, name]) => name!)
-      plans.push({ text: plan['Query Text'], functions, compiled: plan.JIT !== undefined })
+      plans.push({ text: plan['Query Text'], functions, compiled: plan.JIT !== undefined, nodes: nodesOf(plan.Plan) })
     })
     return connectClient.apply(client, given)
   })
@@ -33,6 +44,8 @@ export async function plansOf(url: string): Promise<readonly Plan[]> {
     session_preload_libraries: 'auto_explain',
     'auto_explain.log_min_duration': '0',
     'auto_explain.log_nested_statements': 'on',
+    'auto_explain.log_analyze': 'on',
+    'auto_explain.log_timing': 'off',
     'auto_explain.log_level': 'notice',
     'auto_explain.log_format': 'json',
   }
@@ -40,4 +53,19 @@ export async function plansOf(url: string): Promise<readonly Plan[]> {
     await sql.query(`alter database ${rows[0].name} set ${name} = '${value}'`)
   }
   return plans
+}
+
+interface JsonNode {
+  readonly 'Node Type': string
+  readonly 'Relation Name'?: string
+  readonly 'Actual Rows'?: number
+  readonly 'Actual Loops'?: number
+  readonly 'Rows Removed by Filter'?: number
+  readonly Plans?: readonly JsonNode[]
+}
+
+function nodesOf(node: JsonNode): PlanNode[] {
+  const { 'Actual Rows': given = 0, 'Actual Loops': loops = 0, 'Rows Removed by Filter': dropped = 0 } = node
+  const own = { type: node['Node Type'], relation: node['Relation Name'], rows: (given + dropped) * loops }
+  return [own, ...(node.Plans ?? []).flatMap(nodesOf)]
 }

@@ -1,0 +1,49 @@
+/** What one page costs the server: rows that it reads for a subscription with a filter, on tables without statistics. */
+import { expect, it } from 'vitest'
+import { hasSystemPostgres } from '../support/database.ts'
+import { eventually } from '../support/eventually.ts'
+import { plansOf } from '../support/plans.ts'
+import { instance, openLog } from './support/open-log.ts'
+
+const EVENTS = 20_000
+const servers = [18, 14, ...(hasSystemPostgres() ? (['system'] as const) : [])] as const
+
+/** `bulk.all` but for one in a hundred, which is `bulk.one`, and one in ten thousand, which is `bulk.rare`. */
+async function openLargeLog(major: (typeof servers)[number]) {
+  const { url, sql } = await openLog({ major })
+  const { rows } = await sql.query(`select c.oid::regclass::text as name from pg_inherits i join pg_class c
+    on c.oid = i.inhrelid where i.inhparent = 'aftercommit.events'::regclass`)
+  for (const { name } of rows) await sql.query(`alter table ${name} set (autovacuum_enabled = off)`)
+  await sql.query(
+    `insert into aftercommit.events (id, type, payload, metadata, occurred_at)
+     select 'event-' || n,
+            case when n % 10000 = 7 then 'bulk.rare' when n % 100 = 3 then 'bulk.one' else 'bulk.all' end,
+            jsonb_build_object('n', n, 'text', repeat('x', 200)), '{}', now()
+       from generate_series(1, $1::int) n`,
+    [EVENTS],
+  )
+  const plans = await plansOf(url)
+  return { plans, ac: instance({ database: url }) }
+}
+
+it.each(
+  servers.flatMap((major) => [
+    { major, on: 'bulk.*', found: EVENTS, mostPages: 60 },
+    { major, on: 'bulk.one', found: EVENTS / 100, mostPages: 4 },
+    { major, on: 'bulk.rare', found: EVENTS / 10_000, mostPages: 4 },
+  ]),
+)('catching up on $on reads each event about once on Postgres $major', async ({ major, on, found, mostPages }) => {
+  const { ac, plans } = await openLargeLog(major)
+  let handled = 0
+  const handle = ac.subscribe({ id: 'all', on: [on], from: 'start', handle: () => void handled++ })
+  await ac.start()
+  await eventually(async () => handled === found && (await handle.status()).lag === 0n)
+  const pages = plans.filter(({ text }) => text.includes('.events') && text.includes('type ~'))
+  const scans = pages.flatMap(({ nodes }) => nodes).filter(({ relation }) => relation?.startsWith('events'))
+  expect(pages.length).toBeGreaterThan(0)
+  expect(pages.length).toBeLessThanOrEqual(mostPages)
+  expect(scans.reduce((sum, { rows }) => sum + rows, 0)).toBeLessThan(EVENTS * 1.2)
+  expect(
+    new Set(pages.flatMap(({ nodes }) => nodes.map(({ type }) => type)).filter((type) => /Sort|Bitmap|Seq/.test(type))),
+  ).toEqual(new Set())
+})
