@@ -60,6 +60,8 @@ export interface RunContext {
   readonly claim?: { readonly segment: number; readonly id: bigint; readonly token: bigint } | undefined
   /** Its row was deleted so, and that is committed. */
   settled?(): void
+  /** Called before the work throws an error that a statement of ours met, not a function of the user. */
+  onFault?(error: unknown): void
 }
 
 /** What this process can do: one name of one kind. */

@@ -1,11 +1,17 @@
 /** What becomes of a failed attempt. Pure: no clock, no database. */
 import { AftercommitError, type ErrorCode } from '../errors.ts'
 import type { RetryPolicy } from '../runtime/index.ts'
-import { decideFailure } from '../subscriptions/index.ts'
+import { decideFailure, type FaultStreak, streakFields, type Verdict } from '../subscriptions/index.ts'
 
-export type Outcome =
-  /** `counts`: it was an attempt of the work, not a fault of the database between us. */
-  { readonly kind: 'retry'; readonly delayMs: number; readonly counts: boolean } | { readonly kind: 'dead' }
+export interface FailedAttempt {
+  readonly error: unknown
+  /** Counts from 1. */
+  readonly attempt: number
+  /** Of this delivery before this failure. */
+  readonly streak?: FaultStreak | undefined
+  /** The work threw the error. False: a statement of ours after the work failed. */
+  readonly byWork?: boolean
+}
 
 /** What an error may say of itself beyond its class. Whoever calls other people's services knows. */
 export interface Telling {
@@ -30,16 +36,16 @@ export class NotNow extends AftercommitError {
 }
 
 export function decideOutcome(
-  error: unknown,
-  attempt: number,
+  { error, attempt, streak, byWork = true }: FailedAttempt,
   policy: RetryPolicy,
   random: () => number = Math.random,
-): Outcome {
-  if (error instanceof NotNow) return { kind: 'retry', delayMs: error.delayMs, counts: false }
+): Verdict {
+  if (error instanceof NotNow) return { kind: 'retry', delayMs: error.delayMs, counts: false, isFault: false }
   const { transient, retryAfterMs } = tellingOf(error)
-  if (transient === false) return { kind: 'dead' }
-  const verdict = decideFailure({ error, attempt, faults: 0, transactional: false }, policy, random)
-  if (verdict.kind === 'dead') return { kind: 'dead' }
+  if (transient === false) return { kind: 'dead', hopeless: true }
+  const failed = { error, attempt, byHandler: byWork, transactional: false, ...streakFields(streak) }
+  const verdict = decideFailure(failed, policy, random)
+  if (verdict.kind === 'dead') return verdict
   if (!verdict.counts || retryAfterMs === undefined) return verdict
   // A destination may ask for more patience than the policy has, never for less.
   return { ...verdict, delayMs: Math.max(verdict.delayMs, Math.min(retryAfterMs, LONGEST_PATIENCE_MS)) }

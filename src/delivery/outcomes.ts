@@ -3,12 +3,14 @@ import { copyEvent, type ErrorRecord, toErrorRecord } from '../dead-letters/inde
 import { stringifyJson } from '../events/index.ts'
 import { classify, type Database } from '../postgres/index.ts'
 import { type Logger, reconnectDelay } from '../runtime/index.ts'
+import { afterFailure } from '../subscriptions/index.ts'
 import type { CountAttempt } from './attempt-count.ts'
 import { decideOutcome, NotNow } from './failure.ts'
 import { type Burial, buryDelivery } from './letter-statements.ts'
 import type { Run } from './run.ts'
 import type { Settler } from './settler.ts'
 import { type Claim, completeDeliveries } from './statements.ts'
+import type { Streaks } from './streaks.ts'
 import type { Trouble } from './trouble.ts'
 
 export interface OutcomeParts {
@@ -16,6 +18,7 @@ export interface OutcomeParts {
   readonly logger: Logger
   readonly settler: Settler
   readonly trouble: Trouble
+  readonly streaks: Streaks
   readonly storeStacks: boolean
   readonly count: CountAttempt
   /** Whether something may wait for the row to go. */
@@ -25,6 +28,7 @@ export interface OutcomeParts {
 export function succeed(parts: OutcomeParts, run: Run): void {
   if (run.lost) return
   run.ended = true
+  parts.streaks.put(run.delivery.id, undefined)
   parts.count(run.work.kind, 'success')
   if (!run.completed) {
     if (parts.isAwaited(run.claim)) parts.settler.done(run.claim)
@@ -37,14 +41,19 @@ export async function fail(parts: OutcomeParts, run: Run, error: unknown): Promi
   if (run.lost) return
   run.ended = true
   const { delivery, work } = run
+  const { id } = delivery
   await parts.trouble.blame(delivery, error)
-  const outcome = decideOutcome(error, delivery.attempt, work.retry)
+  const failed = { error, attempt: delivery.attempt, streak: parts.streaks.get(id), byWork: run.fault !== error }
+  const outcome = decideOutcome(failed, work.retry)
+  if (!(error instanceof NotNow)) parts.streaks.put(id, afterFailure(failed.streak, outcome, parts.database.commits))
   if (outcome.kind === 'dead') return bury(parts, run, error)
   if (!(error instanceof NotNow)) {
     parts.count(work.kind, 'retry')
     parts.logger.warn(
       { ...fieldsOf(run), delay_ms: outcome.delayMs, err: error },
-      `attempt ${delivery.attempt} of ${work.retry.maxAttempts} failed; it is tried again`,
+      outcome.counts
+        ? `attempt ${delivery.attempt} of ${work.retry.maxAttempts} failed; it is tried again`
+        : 'a fault of the database ended an attempt; the attempt does not count and is made again',
     )
   }
   parts.settler.failed({

@@ -279,7 +279,7 @@ export function createReactions(parts: ReactionParts): Reactions {
     if (signal().aborted) throw signal().reason
     const { work, destination } = reaction
     await trouble.blame({ kind: work.kind, name: work.name, destination }, error)
-    const outcome = decideOutcome(error, 1, work.retry)
+    const outcome = decideOutcome({ error, attempt: 1 }, work.retry)
     if (outcome.kind === 'dead') {
       await bury(outcomes, await keeping.claim(reaction, call, signal), error)
       reaction.onEnd?.({ outcome: 'dead', error })

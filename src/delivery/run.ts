@@ -18,6 +18,8 @@ export class Run extends LazySignal implements RunContext {
   ended = false
   /** Ended in a transaction of the work's own. */
   completed = false
+  /** What a statement of ours met after the work itself had succeeded. */
+  fault: unknown
   /** Somebody else's by now: what it does changes nothing, and nothing is written about it. */
   lost = false
 
@@ -55,6 +57,10 @@ export class Run extends LazySignal implements RunContext {
 
   settled(): void {
     this.completed = true
+  }
+
+  onFault(error: unknown): void {
+    this.fault = error
   }
 }
 

@@ -51,6 +51,7 @@ export class Starter {
   #start(run: Run): void {
     const { clock, places, claimer, outcomes } = this.#options
     run.startedMs = clock.monotonic()
+    outcomes.streaks.get(run.delivery.id)?.begin(outcomes.database.commits)
     let result: unknown
     try {
       result = run.work.run(run.delivery, run)

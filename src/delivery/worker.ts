@@ -38,6 +38,7 @@ import { Run } from './run.ts'
 import { Settler, type TakenAlong } from './settler.ts'
 import { Starter } from './starter.ts'
 import { type Claim, type ClaimedRow, hasDue, releaseDeliveries, retryDeliveries } from './statements.ts'
+import { Streaks } from './streaks.ts'
 import type { Trouble } from './trouble.ts'
 import { Works } from './works.ts'
 
@@ -89,6 +90,7 @@ export class Worker implements Service {
       onLost: (claims) => this.#forget(claims),
       onSettled: (done, failed) => {
         this.#rotation.settled()
+        if (done.length > 0) database.commits.work++
         this.#claimer.settled(done.some((claim) => !this.#begun.has(claim)))
         if (failed.length > 0) this.#claimer.lookWithin(Math.min(...failed.map(({ delayMs }) => delayMs)))
       },
@@ -101,6 +103,7 @@ export class Worker implements Service {
       count: createAttemptCount(metrics),
       isAwaited: (claim) => this.#stopping || !this.#begun.has(claim),
       trouble: options.trouble,
+      streaks: new Streaks(),
     }
     this.#starter = new Starter({
       ...options,

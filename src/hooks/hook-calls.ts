@@ -6,8 +6,9 @@
 import { AftercommitError } from '../errors.ts'
 import { type EventDefinitions, isUndecodable } from '../events/index.ts'
 import { type AnyEvent, liftEvent } from '../log/index.ts'
+import type { Commits } from '../postgres/index.ts'
 import { backoffDelay, type Clock, createThrottledLog, isThenable, type Logger, withTimeout } from '../runtime/index.ts'
-import { causedBy, decideFailure } from '../subscriptions/index.ts'
+import { afterFailure, causedBy, decideFailure, streakFields } from '../subscriptions/index.ts'
 import { errorKind } from './error-kind.ts'
 import type { Hook } from './hook.ts'
 import { HookCall } from './hook-call.ts'
@@ -20,6 +21,8 @@ export interface HookCallsOptions {
   readonly logger: Logger
   readonly metrics: HookMetrics
   readonly definitions: EventDefinitions | undefined
+  /** By this process: evidence that a failure is not the database's. */
+  readonly commits: Readonly<Commits>
   /** Whether a call may start now. */
   readonly mayStart: () => boolean
   /** A call succeeded, and what could follow at once has been started. */
@@ -128,7 +131,8 @@ export class HookCalls {
   }
 
   #call(item: Item): void {
-    const { hook } = this.#options
+    const { hook, commits } = this.#options
+    item.faults?.begin(commits)
     const call = new HookCall(hook.name, item.event, item.attempts + 1, item.coalesced)
     let called: unknown
     try {
@@ -185,13 +189,14 @@ export class HookCalls {
   }
 
   #fail(item: Item, error: unknown): void {
-    const { hook, clock, metrics, onFailure, onDead } = this.#options
+    const { hook, clock, metrics, commits, onFailure, onDead } = this.#options
     const attempt = item.attempts + 1
     const fields = { ...this.#fields(item.event, error), attempt }
     this.failed++
     metrics.failed.inc()
     onFailure()
-    const verdict = decideFailure({ error, attempt, faults: item.faults, transactional: false }, hook.retry)
+    const tried = { error, attempt, byHandler: true, transactional: false, ...streakFields(item.faults) }
+    const verdict = decideFailure(tried, hook.retry)
     if (verdict.kind === 'dead' && !hook.untilDone) {
       this.#lanes.finish(item)
       const what = `a hook could not handle an event; ${onDead() ? 'it loads anew' : 'the event is passed'}`
@@ -200,7 +205,7 @@ export class HookCalls {
     }
     const counts = verdict.kind === 'dead' || verdict.counts
     const delayMs = verdict.kind === 'retry' ? verdict.delayMs : backoffDelay(attempt, hook.retry)
-    item.faults = counts ? 0 : item.faults + 1
+    item.faults = afterFailure(item.faults, verdict, commits)
     item.attempts += counts ? 1 : 0
     if (hook.untilDone) this.#failing.add(item.key)
     this.#lanes.retry(item, clock.monotonic() + delayMs)

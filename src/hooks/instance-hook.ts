@@ -94,6 +94,7 @@ export class InstanceHook {
       logger,
       metrics: this.#metrics,
       definitions,
+      commits: parts.database.commits,
       mayStart: () => this.#loadReason === undefined && !this.#stopping.signal.aborted,
       onSuccess: () => this.#hasUse() && this.#loop.wake(),
       onChange: () => this.#loop.wake(),

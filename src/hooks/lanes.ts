@@ -4,6 +4,7 @@
  * waits. Pure: it knows events and times, not handlers.
  */
 import type { AnyEvent } from '../log/index.ts'
+import type { FaultStreak } from '../subscriptions/index.ts'
 
 export interface Settling {
   /** Of what waits in a lane only the newest is kept. */
@@ -22,7 +23,7 @@ export interface Item {
   /** Tries that counted. */
   attempts: number
   /** Tries in a row that did not. */
-  faults: number
+  faults: FaultStreak | undefined
 }
 
 interface Lane {
@@ -62,11 +63,11 @@ export class Lanes {
       waits.coalesced++
     } else {
       if (!waits) lane.sinceMs = nowMs
-      lane.waiting.push({ key, event, from: event.position, coalesced: 1, attempts: 0, faults: 0 })
+      lane.waiting.push({ key, event, from: event.position, coalesced: 1, attempts: 0, faults: undefined })
       this.#queue.push(lane)
     }
     const { waitMs, maxWaitMs } = this.#settling
-    const isRetried = waits !== undefined && waits.attempts + waits.faults > 0
+    const isRetried = waits !== undefined && (waits.attempts > 0 || waits.faults !== undefined)
     // One that waits for its next try keeps that time: news must not make it come sooner.
     if (waitMs > 0 && !isRetried) lane.dueMs = Math.min(nowMs + waitMs, lane.sinceMs + maxWaitMs)
   }

@@ -90,7 +90,7 @@ export function createRunningAction(
       const result = await act(event, scope, delivery.attempt, context)
       record = succeeded(config.name, result)
     } catch (error) {
-      const outcome = decideOutcome(error, delivery.attempt, config.retry).kind
+      const outcome = decideOutcome({ error, attempt: delivery.attempt }, config.retry).kind
       const tookMs = parts.clock.monotonic() - startedMs
       parts.measure(config.type, 'failure', tookMs)
       await parts.record(
@@ -150,7 +150,7 @@ export function createRunningAction(
     toLetterError(error, attempt) {
       // It did not fail: whether it did anything is not known.
       if ((error as { code?: unknown }).code === 'PROCESS_DIED') return error
-      const isExhausted = attempt > 1 && decideOutcome(error, 1, config.retry).kind === 'retry'
+      const isExhausted = attempt > 1 && decideOutcome({ error, attempt: 1 }, config.retry).kind === 'retry'
       return isExhausted ? exhausted(owner, attempt, error) : error
     },
     async onDead(tx, delivery, error) {

@@ -6,6 +6,7 @@
 import type { ConnectionOptions as TlsOptions } from 'node:tls'
 import { AftercommitError } from '../errors.ts'
 import { type Clock, type Logger, redacting, silentLogger, systemClock } from '../runtime/index.ts'
+import { type Commits, createCommits } from './commits.ts'
 import type { ConnectionSettings, Role, TargetSource } from './driver.ts'
 import { type SchemaName, schemaName } from './identifiers.ts'
 import { shareIdentity } from './identity.ts'
@@ -38,6 +39,8 @@ export interface Database extends Pool {
   readonly control: Pool
   /** A connection of its own to the direct address. The caller ends it. */
   openSession(role: Role, options?: { queryTimeoutMs?: number }): Promise<Session>
+  /** What this process has committed here. */
+  readonly commits: Commits
   poolStats(): { work: PoolStats; control: PoolStats }
   readonly clock: Clock
   readonly logger: Logger
@@ -61,7 +64,8 @@ export function createDatabase({
   const name = schemaName(schema)
   const safeLogger = redacting(logger)
   const settings: ConnectionSettings = { target: database, ssl, applicationName, connectTimeoutMs, queryTimeoutMs }
-  const shared = { schema: name.quoted, settings, logger: safeLogger, clock }
+  const commits = createCommits()
+  const shared = { schema: name.quoted, settings, logger: safeLogger, clock, commits }
   const work = createPool({ ...shared, role: 'work', size: poolSize })
   const control = createPool({ ...shared, role: 'control', size: controlPoolSize })
   shareIdentity(control, work)
@@ -70,6 +74,7 @@ export function createDatabase({
     ...work,
     schemaName: name,
     control,
+    commits,
     openSession: (role, options = {}) =>
       openSession({
         role,

@@ -9,6 +9,7 @@
 export { toQueryable, toTransaction } from './adapters/index.ts'
 export type { CallerSession, CallerTransaction } from './adapters/session.ts'
 export { type AuditEntry, recordAudit } from './audit.ts'
+export { type Commits, type Committed, committedBetween } from './commits.ts'
 export { createDatabase, type Database, type DatabaseOptions } from './database.ts'
 export type { ConnectionParts, ConnectionTarget, Role } from './driver.ts'
 export { quoteIdentifier, quoteLiteral, type SchemaName, schemaName, shorten } from './identifiers.ts'
@@ -29,6 +30,15 @@ export { assertServerVersion, type WaitOptions, waitUntilReachable } from './ser
 export { type Finding, type FindingLevel, ok, serverFindings } from './server-findings.ts'
 export type { Session } from './session.ts'
 export { loadSqlFiles, type SqlFile, type SqlFiles } from './sql-files.ts'
-export { classify, type ErrorClass, endsSession, isRepeatable, SQLSTATE, sqlstateOf } from './sqlstate.ts'
+export {
+  classify,
+  type ErrorClass,
+  endsSession,
+  isRepeatable,
+  isServerFault,
+  isStorageFault,
+  SQLSTATE,
+  sqlstateOf,
+} from './sqlstate.ts'
 export { isTransaction, OutcomeUnknownError, type Transaction, type TransactionOptions } from './transaction.ts'
 export type { Statement } from './two-trips.ts'

@@ -5,6 +5,7 @@
 import type { Client, Pool as PgPool, PoolClient } from 'pg'
 import { AftercommitError } from '../errors.ts'
 import { type Clock, currentCause, formatDuration, type Logger, withTimeout } from '../runtime/index.ts'
+import type { Commits } from './commits.ts'
 import {
   type ConnectionSettings,
   clientConfig,
@@ -49,9 +50,11 @@ export interface PoolOptions {
   settings: ConnectionSettings
   logger: Logger
   clock: Clock
+  /** Shared by the pools of one database. */
+  commits: Commits
 }
 
-export function createPool({ role, size, schema, settings, logger, clock }: PoolOptions): Pool {
+export function createPool({ role, size, schema, settings, logger, clock, commits }: PoolOptions): Pool {
   const clients = new Set<Client>()
   let opened: PgPool | undefined
   let opening: Promise<PgPool> | undefined
@@ -110,7 +113,9 @@ export function createPool({ role, size, schema, settings, logger, clock }: Pool
     const client = await acquire()
     let failure: unknown
     try {
-      return await use(client)
+      const result = await use(client)
+      commits.answered++
+      return result
     } catch (error) {
       failure = error
       throw error
@@ -142,9 +147,17 @@ export function createPool({ role, size, schema, settings, logger, clock }: Pool
       }
       options.signal?.throwIfAborted()
       const cause = role === 'work' ? currentCause() : undefined
-      return withClient((client) => runTransaction(client, schema, run, options, { cause, onHookError }))
+      const result = await withClient((client) => runTransaction(client, schema, run, options, { cause, onHookError }))
+      if (role === 'work' && options.readOnly !== true) commits.work++
+      return result
     },
-    twoTrips: (first, decide) => withClient(async (client) => runTwoTrips(await loadDriver(), client, first, decide)),
+    async twoTrips<First, Last>(first: Statement, decide: DecideTrip<First>) {
+      const written = await withClient(async (client) =>
+        runTwoTrips<First, Last>(await loadDriver(), client, first, decide),
+      )
+      if (written !== undefined) commits.work++
+      return written
+    },
     stats: () => ({
       size,
       open: opened?.totalCount ?? 0,

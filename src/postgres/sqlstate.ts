@@ -7,6 +7,7 @@ export const SQLSTATE = {
   deadlockDetected: '40P01',
   lockNotAvailable: '55P03',
   objectInUse: '55006',
+  diskFull: '53100',
   queryCanceled: '57014',
   adminShutdown: '57P01',
   crashShutdown: '57P02',
@@ -49,6 +50,20 @@ export function isRepeatable(error: unknown): boolean {
   return state === SQLSTATE.serializationFailure || state === SQLSTATE.deadlockDetected
 }
 
+/** The server or the path to it fails for everybody: connections, shutdowns, a full disk, a server that only reads. */
+export function isServerFault(error: unknown): boolean {
+  const state = sqlstateOf(error)
+  if (state === undefined) return false
+  if (SERVER_FAULT_STATES.has(state) || SERVER_FAULT_CLASSES.some((start) => state.startsWith(start))) return true
+  return isPassingState(state, messageOf(error))
+}
+
+/** The server could not write or read its files. */
+export function isStorageFault(error: unknown): boolean {
+  const state = sqlstateOf(error)
+  return state === SQLSTATE.diskFull || state?.startsWith('58') === true
+}
+
 /** True when the session cannot be used again, either because it is gone or because the server is ending it. */
 export function endsSession(error: unknown): boolean {
   const state = sqlstateOf(error)
@@ -76,6 +91,14 @@ const SESSION_ENDING_STATES: ReadonlySet<string> = new Set([
   SQLSTATE.transactionTimeout,
 ])
 
+/** 08: connections. 57P0: shutdowns and starts. 58: the server's own files. */
+const SERVER_FAULT_CLASSES = ['08', '57P0', '58']
+const SERVER_FAULT_STATES: ReadonlySet<string> = new Set([
+  SQLSTATE.tooManyConnections,
+  SQLSTATE.diskFull,
+  SQLSTATE.readOnlyTransaction,
+])
+
 const TRANSIENT_STATES: ReadonlySet<string> = new Set([
   SQLSTATE.serializationFailure,
   SQLSTATE.deadlockDetected,
@@ -96,11 +119,15 @@ function classifyState(state: string, message: string): ErrorClass {
   if (state.startsWith('08')) return 'connection'
   // 53: out of memory, disk or connections; somebody will make room. 58: the server's own file system.
   if (TRANSIENT_STATES.has(state) || state.startsWith('53') || state.startsWith('58')) return 'transient'
+  return isPassingState(state, message) ? 'transient' : 'permanent'
+}
+
+/** States that mean something else in general, told apart by their message. */
+function isPassingState(state: string, message: string): boolean {
   // A statement planned before an ALTER TABLE: the next attempt is planned afresh.
-  if (state === SQLSTATE.featureNotSupported && message.includes('cached plan')) return 'transient'
+  if (state === SQLSTATE.featureNotSupported && message.includes('cached plan')) return true
   // A replica that is still replaying says so with a different state for LISTEN and friends.
-  if (message.includes('during recovery')) return 'transient'
-  return 'permanent'
+  return message.includes('during recovery')
 }
 
 const NETWORK_CODES: ReadonlySet<string> = new Set([

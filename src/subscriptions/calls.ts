@@ -15,6 +15,8 @@ export interface Call {
   readonly result: Promise<unknown>
   /** Resolves when the handler itself has ended, which may be after its time was up. */
   readonly lingering: Promise<unknown>
+  /** Whether the handler threw what `result` rejects with. False: a statement of ours around it failed. */
+  readonly byHandler: () => boolean
 }
 
 /** Calls the handler with one event. Undefined when it was done at once; throws what it throws at once. */
@@ -93,7 +95,7 @@ function watch(run: RunState, called: PromiseLike<unknown>, context: CallContext
   run.calls.add(context)
   const ended = Promise.resolve(called).finally(() => run.calls.delete(context))
   const result = withinTime(ended, run.definition.timeoutMs, run.parts.clock, context)
-  return { result, lingering: ended.catch(() => {}) }
+  return { result, lingering: ended.catch(() => {}), byHandler: () => true }
 }
 
 /** The handler's writes and the checkpoint are one transaction; out of time, its connection goes with it. */
@@ -108,11 +110,13 @@ function inTransaction(
   const { database, wrapTransaction } = run.parts
   const tooLate = new AbortController()
   let handled: Promise<unknown> = Promise.resolve()
+  let byHandler = false
   const work = async (tx: Transaction) => {
     const context = new CallContext(run.definition.id, events[0]!, attempt, redriven, wrapTransaction(tx))
     const call = watch(run, callAuthorized(run, cause, events, context), context)
     handled = call.lingering
     await call.result.catch((error) => {
+      byHandler = true
       if ((error as { code?: string }).code === 'TIMED_OUT' || run.lost) tooLate.abort(error)
       throw error
     })
@@ -123,7 +127,7 @@ function inTransaction(
     causedBy(cause, () => database.transaction(work, { isolation: 'read committed', signal: tooLate.signal })),
   )
   // The transaction ends when time is up; the handler may go on.
-  return { result, lingering: result.catch(() => {}).then(() => handled) }
+  return { result, lingering: result.catch(() => {}).then(() => handled), byHandler: () => byHandler }
 }
 
 async function moveCheckpoint(run: RunState, tx: Transaction, items: readonly Item[]): Promise<void> {

@@ -1,55 +1,94 @@
-/** What becomes of a failed try. Pure: no clock, no database. */
+/**
+ * Decides what follows a failed attempt. Pure: no clock, no database. A failure is one of these:
+ *
+ *   the event's          counts as an attempt: whatever the handler threw, a timeout of its own statement included
+ *   a conflict           40001 and 40P01: the other transaction had its part; counts from the tenth in a row on
+ *   the server's or the  connections, shutdowns, a full disk: everybody meets them, so they do not count, unless this
+ *   path's               process has committed something since the same event met one before
+ *   ours                 a statement of ours around the handler: BEGIN, checkpoint, COMMIT
+ *
+ * The last three are called faults here. What does not count is repeated at growing distances.
+ */
 import { AftercommitError } from '../errors.ts'
-import { classify, sqlstateOf } from '../postgres/index.ts'
+import { type Committed, classify, isRepeatable, isServerFault, isStorageFault, sqlstateOf } from '../postgres/index.ts'
 import { backoffDelay, type RetryPolicy } from '../runtime/index.ts'
 import { GiveUp, RetryAfter } from './words.ts'
 
 export type Verdict =
-  /** `counts`: it was a try of the handler, not a fault of the database between us. */
-  | { readonly kind: 'retry'; readonly delayMs: number; readonly counts: boolean }
-  /** `hopeless`: no number of tries would have helped. */
+  /** `counts`: it was an attempt. `isFault`: the database or the path to it may have had a part. */
+  | { readonly kind: 'retry'; readonly delayMs: number; readonly counts: boolean; readonly isFault: boolean }
+  /** `hopeless`: no number of attempts would have helped. */
   | { readonly kind: 'dead'; readonly hopeless: boolean }
 
 export interface FailedTry {
   readonly error: unknown
-  /** Tries so far that counted, this one included. */
+  /** Attempts so far that counted, this one included. */
   readonly attempt: number
-  /** Tries in a row that did not count. */
+  /** Faults in a row before this failure. */
   readonly faults: number
+  /** The handler threw the error. False: a statement of ours before or after the handler failed. */
+  readonly byHandler: boolean
   /** The handler ran in our transaction, so a lost connection was ours. */
   readonly transactional: boolean
+  /** By this process, between the fault before and the beginning of this attempt. */
+  readonly committed: Committed
 }
 
 export function decideFailure(failed: FailedTry, policy: RetryPolicy, random: () => number = Math.random): Verdict {
   const { error, attempt, faults } = failed
   if (error instanceof GiveUp || isHopeless(error)) return { kind: 'dead', hopeless: true }
-  if (isDatabaseFault(failed))
-    return { kind: 'retry', delayMs: backoffDelay(faults + 1, FAULT_BACKOFF, random), counts: false }
+  const fault = faultOf(failed)
+  const isFault = fault !== undefined
+  if (isFault && !isCounted(fault, failed))
+    return { kind: 'retry', delayMs: backoffDelay(faults + 1, FAULT_BACKOFF, random), counts: false, isFault }
   if (attempt >= policy.maxAttempts) return { kind: 'dead', hopeless: false }
   const delayMs =
     error instanceof RetryAfter ? Math.min(error.delayMs, LONGEST_WAIT_MS) : backoffDelay(attempt, policy, random)
-  return { kind: 'retry', delayMs, counts: true }
+  return { kind: 'retry', delayMs, counts: true, isFault }
 }
 
 /** A destination may ask for ten years; a day is enough. */
 const LONGEST_WAIT_MS = 24 * 60 * 60 * 1_000
 const FAULT_BACKOFF = { strategy: 'exponential', initialMs: 100, maxMs: 10_000 } as const
+/** The first fault in a row that may count without other evidence; by then about 30 s have passed. */
+const FIRST_COUNTED = 10
 
-/** No number of tries changes what was stored. */
+/** No number of attempts changes what was stored. */
 export function isHopeless(error: unknown): boolean {
   return (error instanceof AftercommitError && HOPELESS.has(error.code)) || sqlstateOf(error) === TOO_DEEP
 }
 
-/** As the SQL function `emit` says it. */
+/** The SQLSTATE of the SQL function `emit`. */
 const TOO_DEEP = 'AC006'
 
 const HOPELESS: ReadonlySet<string> = new Set(['UPCAST_FAILED', 'UNAUTHORIZED', 'UNDECODABLE', 'TOO_DEEP'])
 
-/** Deadlocks, serialisation failures, a server that goes away: the event had no part in it. */
-function isDatabaseFault({ error, transactional }: FailedTry): boolean {
-  if (error instanceof AftercommitError) return FAULTS.has(error.code)
-  if (sqlstateOf(error) !== undefined) return classify(error) !== 'permanent'
-  return transactional && classify(error) === 'connection'
+type Fault = 'conflict' | 'server' | 'refused'
+
+/** `refused`: the server refused a statement of ours for a reason that may lie in what the handler wrote before. */
+function faultOf({ error, byHandler, transactional }: FailedTry): Fault | undefined {
+  if (error instanceof AftercommitError) {
+    return FAULTS.has(error.code) || (!byHandler && error.code === 'POOL_EXHAUSTED') ? 'server' : undefined
+  }
+  if (isRepeatable(error)) return 'conflict'
+  if (isServerFault(error)) return 'server'
+  const kind = classify(error)
+  if (sqlstateOf(error) === undefined) return transactional && kind === 'connection' ? 'server' : undefined
+  return byHandler || kind === 'permanent' ? undefined : 'refused'
 }
 
-const FAULTS: ReadonlySet<string> = new Set(['DATABASE_UNREACHABLE', 'OUTCOME_UNKNOWN', 'POOL_EXHAUSTED', 'LEASE_LOST'])
+const FAULTS: ReadonlySet<string> = new Set(['DATABASE_UNREACHABLE', 'OUTCOME_UNKNOWN', 'LEASE_LOST'])
+
+function isCounted(fault: Fault, { error, faults, byHandler, committed }: FailedTry): boolean {
+  const isTenth = faults + 1 >= FIRST_COUNTED
+  switch (fault) {
+    case 'conflict':
+      return isTenth
+    case 'refused':
+      return isTenth && committed === 'work'
+    case 'server':
+      if (!byHandler) return false
+      // A full disk still takes commits that fit into pages which exist already.
+      return (committed === 'work' && !isStorageFault(error)) || (isTenth && committed !== 'nothing')
+  }
+}

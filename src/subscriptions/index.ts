@@ -16,6 +16,7 @@ export {
   toDefinition,
 } from './definition.ts'
 export { decideFailure, isHopeless, type Verdict } from './failure.ts'
+export { afterFailure, FaultStreak, streakFields } from './fault-streak.ts'
 export type { OperatorAction, SeekPreview, SubscriptionHandle } from './handle.ts'
 export { type SubscriptionState, seekTo } from './handle-statements.ts'
 export { CallContext, causedBy, withinTime } from './handler-call.ts'

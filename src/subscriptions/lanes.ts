@@ -3,6 +3,7 @@
  * redriven; every other key flows. Pure: it knows events and times, not handlers.
  */
 import type { AnyEvent } from '../log/index.ts'
+import type { FaultStreak } from './fault-streak.ts'
 
 export interface Item {
   readonly event: AnyEvent
@@ -17,8 +18,10 @@ export interface Item {
   suspect?: boolean
   /** Tries that counted. */
   attempts: number
-  /** Tries in a row that did not. */
-  faults: number
+  /** Failures in a row in which the database or the path to it may have had a part. */
+  faults: FaultStreak | undefined
+  /** `status` shows why it is repeated. */
+  isShown?: boolean
   /** On the clock that never jumps. */
   firstTriedMs: number | undefined
 }
@@ -34,7 +37,7 @@ interface Lane {
 }
 
 export function toItem(event: AnyEvent, key: string, source: Item['source'] = 'log', letter?: bigint): Item {
-  return { event, key, source, letter, attempts: 0, faults: 0, firstTriedMs: undefined }
+  return { event, key, source, letter, attempts: 0, faults: undefined, firstTriedMs: undefined }
 }
 
 export class Lanes {

@@ -5,6 +5,7 @@ import { SchemaVersionTooNewError } from '../events/index.ts'
 import { OutcomeUnknownError } from '../postgres/index.ts'
 import { settleRedriven } from './calls.ts'
 import { decideFailure } from './failure.ts'
+import { afterFailure, streakFields } from './fault-streak.ts'
 import type { Item } from './lanes.ts'
 import { markStreak, parkEvents, redriveStreak, returnLetter, writeLetter } from './letter-statements.ts'
 import type { RunState } from './run-state.ts'
@@ -12,6 +13,8 @@ import { countTry, saveStatus } from './statements.ts'
 
 /** A call that outlived its time may go on for this long before the next try begins beside it. */
 const LINGER_MS = 30_000
+/** From this fault in a row on, `status` shows why an event is repeated. */
+const FIRST_SHOWN = 3
 
 /** Waits for a handler that was given up. */
 export async function untilEnded(run: RunState, lingering: Promise<unknown>): Promise<void> {
@@ -29,6 +32,7 @@ export function succeed(run: RunState, item: Item): Promise<void> | undefined {
   lanes.finish(item)
   progress.finish(item.event.position, item.event.id)
   const written = definition.transactional ? undefined : run.writer.finished()
+  if (item.isShown) outdate(run, item)
   if (!mustRecover(run)) return written
   return written ? written.then(() => recover(run)) : recover(run)
 }
@@ -38,6 +42,7 @@ async function succeedRedriven(run: RunState, item: Item): Promise<void> {
   if (!definition.transactional) await settleRedriven(run, parts.database.control, item)
   lanes.finish(item)
   if (!lanes.isHeld(item.key)) run.nudge()
+  if (item.isShown) outdate(run, item)
   if (mustRecover(run)) await recover(run)
 }
 
@@ -46,16 +51,28 @@ export function mustRecover({ streak, failing, showsReason }: RunState): boolean
   return streak.length > 0 || failing || showsReason
 }
 
-export async function fail(run: RunState, item: Item, error: unknown, lingering?: Promise<unknown>): Promise<void> {
+export interface FailedCall {
+  /** The handler threw the error; otherwise a statement of ours around it failed. */
+  readonly byHandler: boolean
+  /** Resolves when the handler itself has ended, which may be after its time was up. */
+  readonly lingering?: Promise<unknown>
+}
+
+export async function fail(
+  run: RunState,
+  item: Item,
+  error: unknown,
+  { byHandler, lingering }: FailedCall,
+): Promise<void> {
   const { definition, parts, lanes } = run
   const { clock, metrics } = parts
   if (isOutcomeUnknown(run, error) || isElsewhere(run, error)) return
   if (error instanceof SchemaVersionTooNewError) return needNewerCode(run, error, item)
-  const tried = { error, attempt: item.attempts + 1, faults: item.faults, transactional: definition.transactional }
+  const { transactional } = definition
+  const tried = { error, attempt: item.attempts + 1, byHandler, transactional, ...streakFields(item.faults) }
   const verdict = decideFailure(tried, definition.retry)
-  const counts = verdict.kind === 'dead' || verdict.counts
-  item.attempts += counts ? 1 : 0
-  item.faults = counts ? 0 : item.faults + 1
+  item.attempts += verdict.kind === 'dead' || verdict.counts ? 1 : 0
+  item.faults = afterFailure(item.faults, verdict, parts.database.commits)
   metrics.failed.inc()
   const fields = { ...fieldsOf(run, item), err: error }
   if (verdict.kind === 'retry' || (run.failing && item.source === 'log' && !verdict.hopeless)) {
@@ -69,6 +86,7 @@ export async function fail(run: RunState, item: Item, error: unknown, lingering?
     )
     const ended = lingering && untilEnded(run, lingering)
     lanes.retry(item, clock.monotonic() + delayMs, ended, () => run.wake())
+    if ((item.faults?.count ?? 0) >= FIRST_SHOWN) void showFault(run, item, error)
     return
   }
   if (definition.onFailure === 'stop' && item.source === 'log') return halt(run, item, error)
@@ -81,6 +99,10 @@ export async function fail(run: RunState, item: Item, error: unknown, lingering?
   if (nowFailing) run.failing = true
   await bury(run, item, error)
   if (counted && run.failing) await tellFailing(run, nowFailing)
+  else if (item.isShown && !run.failing && !run.lost) {
+    item.isShown = false
+    if (!(await saveStatus(parts.database.control, run.lease, 'active', null))) run.end('lost')
+  }
 }
 
 /**
@@ -190,6 +212,27 @@ export async function recover(run: RunState): Promise<void> {
   run.nudge()
 }
 
+/**
+ * Shows why an event is repeated although its attempts do not count. Nothing waits for the write: on a lost path it would
+ * hang, and the next repetition writes the reason again.
+ */
+async function showFault(run: RunState, item: Item, error: unknown): Promise<void> {
+  if (run.failing || run.ending) return
+  const { control } = run.parts.database
+  item.isShown = true
+  try {
+    await saveStatus(control, run.lease, 'active', `event ${item.event.id} is repeated: ${describe(error)}`)
+    // The event ended meanwhile: its end may have been written before the reason.
+    if (!item.isShown && !run.failing) await saveStatus(control, run.lease, 'active', null)
+  } catch {}
+}
+
+/** The event whose reason `status` shows has ended. */
+function outdate(run: RunState, item: Item): void {
+  item.isShown = false
+  run.showsReason = true
+}
+
 async function tellFailing(run: RunState, isNew: boolean): Promise<void> {
   const { database, logger } = run.parts
   const { id } = run.definition
@@ -216,13 +259,17 @@ export async function needNewerCode(run: RunState, error: SchemaVersionTooNewErr
 
 async function halt(run: RunState, item: Item, error: unknown): Promise<void> {
   const { database, logger } = run.parts
-  const { name, code, message } = toErrorRecord(error)
   run.lanes.retry(item, Number.POSITIVE_INFINITY)
-  const reason = `event ${item.event.id}: ${code ?? name}: ${message}`
+  const reason = `event ${item.event.id}: ${describe(error)}`
   const stopped = await saveStatus(database.control, run.lease, 'stopped', reason)
   run.end(stopped ? 'halted' : 'lost')
   if (!stopped) return
   logger.error({ ...fieldsOf(run, item), err: error }, 'subscription stopped: the event ran out of tries')
+}
+
+function describe(error: unknown): string {
+  const { name, code, message } = toErrorRecord(error)
+  return `${code ?? name}: ${message}`
 }
 
 /** Failures of one kind are told once, then counted. */

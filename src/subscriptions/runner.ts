@@ -318,6 +318,7 @@ export class Runner implements RunState {
     const { database, tellsDetails, logger } = this.parts
     const checkpoint = this.progress.checkpoint()
     if (!(await saveCheckpoint(database.control, this.lease, checkpoint))) return this.end('lost')
+    database.commits.work++
     if (tellsDetails) logger.debug({ subscription: this.lease.id, position: String(checkpoint.position) }, 'checkpoint')
   }
 

@@ -9,6 +9,7 @@ import type { RunState } from './run-state.ts'
 
 export function tryEvent(run: RunState, item: Item): Promise<void> | undefined {
   item.firstTriedMs ??= run.parts.clock.monotonic()
+  item.faults?.begin(run.parts.database.commits)
   return run.careful > 0 && item.attempts === 0 ? tryCarefully(run, item) : call(run, item)
 }
 
@@ -25,16 +26,16 @@ function call(run: RunState, item: Item): Promise<void> | undefined {
   try {
     called = callHandler(run, item)
   } catch (error) {
-    return run.lost ? undefined : fail(run, item, error)
+    return run.lost ? undefined : fail(run, item, error, { byHandler: true })
   }
   return called ? settle(run, item, called) : handled(run, item)
 }
 
-async function settle(run: RunState, item: Item, { result, lingering }: Call): Promise<void> {
+async function settle(run: RunState, item: Item, { result, lingering, byHandler }: Call): Promise<void> {
   try {
     await result
   } catch (error) {
-    if (!run.lost) await fail(run, item, error, lingering)
+    if (!run.lost) await fail(run, item, error, { byHandler: byHandler(), lingering })
     return
   }
   await handled(run, item)

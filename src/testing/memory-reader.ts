@@ -48,8 +48,8 @@ interface Item extends Called {
 
 type Outcome = 'finished' | 'held' | 'stopped'
 
-/** A handler whose database never answers would otherwise be tried for ever within one delivery. */
-const MOST_FAULTS = 50
+/** No server is between the handler and the bus, so every failure is the handler's and its faults count. */
+const HERE = { byHandler: true, committed: 'work' } as const
 
 export class MemoryReader {
   readonly definition: Definition
@@ -178,17 +178,20 @@ export class MemoryReader {
   async #failed(item: Item, error: unknown): Promise<Outcome | 'retry'> {
     const { clock } = this.#parts
     const { retry, onFailure, transactional } = this.definition
-    const verdict = decideFailure({ error, attempt: item.attempts + 1, faults: 0, transactional }, retry, () => 0.5)
-    const counts = verdict.kind === 'dead' || verdict.counts
-    item.attempts += counts ? 1 : 0
-    item.faults = counts ? 0 : item.faults + 1
+    const verdict = decideFailure(
+      { ...HERE, error, attempt: item.attempts + 1, faults: item.faults, transactional },
+      retry,
+      () => 0.5,
+    )
+    item.attempts += verdict.kind === 'dead' || verdict.counts ? 1 : 0
+    item.faults = verdict.kind === 'retry' && verdict.isFault ? item.faults + 1 : 0
     const fromLog = item.source === 'log'
-    if (fromLog && (this.status === 'failing' || item.faults > MOST_FAULTS)) {
+    if (fromLog && this.status === 'failing') {
       this.#tell(item, error, 'retry')
       this.#held = item
       return 'held'
     }
-    if (verdict.kind === 'retry' && item.faults <= MOST_FAULTS) {
+    if (verdict.kind === 'retry') {
       this.#tell(item, error, 'retry')
       await clock.advance(verdict.delayMs)
       return 'retry'

@@ -76,7 +76,7 @@ export function createMemoryDelivery(clock: TestClock, deadLetters: MemoryDeadLe
     const { work } = row
     const attempts = row.attempts + 1
     // Without jitter: a test may say when the next attempt is due.
-    const outcome = decideOutcome(error, attempts, { ...work.retry, jitter: 0 })
+    const outcome = decideOutcome({ error, attempt: attempts }, { ...work.retry, jitter: 0 })
     if (outcome.kind === 'retry') {
       const dueMs = clock.monotonic() + outcome.delayMs
       rows.push({ ...row, attempts: outcome.counts ? attempts : row.attempts, dueMs })

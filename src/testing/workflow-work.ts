@@ -175,7 +175,7 @@ export class MemoryWork {
   ): Promise<void> {
     const now = this.#clock.now().getTime()
     // Without jitter: a test may say when the next attempt is due.
-    const outcome = decideOutcome(error, row.attempts, { ...work.retry, jitter: 0 })
+    const outcome = decideOutcome({ error, attempt: row.attempts }, { ...work.retry, jitter: 0 })
     if (outcome.kind === 'retry') {
       row.dueMs = now + outcome.delayMs
       if (!outcome.counts) row.attempts--

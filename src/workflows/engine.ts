@@ -28,6 +28,8 @@ export interface ExecuteRequest {
   /** Done in the same transaction, under the lock of the instance. */
   readonly alongside?: StepRequest['alongside']
   readonly delivery?: StepRequest['delivery']
+  /** Told of an error that a statement of the step met, before it is thrown; not of what a function of the workflow threw. */
+  readonly onFault?: ((error: unknown) => void) | undefined
   /** What leads to it; the call under way unless told. */
   readonly chain?: Chain | undefined
   /**
@@ -70,7 +72,17 @@ export function createEngine({ store, limits, currentTraceparent, onOutcome, onE
       const { instance } = taken
       let known: Current<S> | undefined
       let reached: Reached<S, E, R> | undefined
-      const written = await store.step(
+      let thrown: { readonly error: unknown } | undefined
+      const toWrite = (found: Found) => {
+        try {
+          reached = decide(workflow, taken, found, found.followsKnown ? known : undefined, request.hold)
+        } catch (error) {
+          thrown = { error }
+          throw error
+        }
+        return reached.write
+      }
+      const step = store.step(
         {
           instance,
           known() {
@@ -84,11 +96,12 @@ export function createEngine({ store, limits, currentTraceparent, onOutcome, onE
           alongside: request.alongside,
           delivery: request.delivery,
         },
-        (found) => {
-          reached = decide(workflow, taken, found, found.followsKnown ? known : undefined, request.hold)
-          return reached.write
-        },
+        toWrite,
       )
+      const written = await step.catch((error) => {
+        if (thrown?.error !== error) request.onFault?.(error)
+        throw error
+      })
       const { outcome, next, uniqueKey } = reached!
       if (written?.takenBy !== undefined) throw new UniqueKeyTakenError(instance, uniqueKey!, written.takenBy)
       if (next) {

@@ -20,11 +20,12 @@ export const RETRY = { maxAttempts: 5, initialDelay: '1s', maxDelay: '300s' } as
 export const TIMEOUT = '30s'
 
 /** The delivery that brought an input ends with what the input leads to. */
-export function endingOf(context: RunContext): Pick<ExecuteRequest, 'alongside' | 'delivery'> {
+export function endingOf(context: RunContext): Pick<ExecuteRequest, 'alongside' | 'delivery' | 'onFault'> {
   const { claim } = context
   return {
     alongside: (tx: Transaction) => context.complete(tx),
     delivery: claim && { claim, settled: () => context.settled?.() },
+    onFault: (error) => context.onFault?.(error),
   }
 }
 

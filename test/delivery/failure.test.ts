@@ -6,19 +6,19 @@ import { GiveUp, RetryAfter } from '../../src/subscriptions/index.ts'
 
 const policy = parseRetry({ maxAttempts: 3, initialDelay: '1s', maxDelay: '60s' })
 const middle = () => 0.5
-const decide = (error: unknown, attempt = 1) => decideOutcome(error, attempt, policy, middle)
+const decide = (error: unknown, attempt = 1) => decideOutcome({ error, attempt }, policy, middle)
 const telling = (words: object) => Object.assign(new Error('it said so'), words)
 
 describe('a failed attempt', () => {
   it('is tried again by the policy until there have been enough', () => {
-    expect(decide(new Error('no'), 1)).toEqual({ kind: 'retry', delayMs: 1_000, counts: true })
-    expect(decide(new Error('no'), 2)).toEqual({ kind: 'retry', delayMs: 2_000, counts: true })
-    expect(decide(new Error('no'), 3)).toEqual({ kind: 'dead' })
+    expect(decide(new Error('no'), 1)).toEqual({ kind: 'retry', delayMs: 1_000, counts: true, isFault: false })
+    expect(decide(new Error('no'), 2)).toEqual({ kind: 'retry', delayMs: 2_000, counts: true, isFault: false })
+    expect(decide(new Error('no'), 3)).toMatchObject({ kind: 'dead' })
   })
 
   it('is the last one when no other would help', () => {
-    expect(decide(new GiveUp('no such address'))).toEqual({ kind: 'dead' })
-    expect(decide(telling({ transient: false }))).toEqual({ kind: 'dead' })
+    expect(decide(new GiveUp('no such address'))).toMatchObject({ kind: 'dead' })
+    expect(decide(telling({ transient: false }))).toMatchObject({ kind: 'dead' })
   })
 
   it('waits as long as the work or the destination asked for, if that is longer, and a day at most', () => {
