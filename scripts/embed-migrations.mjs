@@ -14,9 +14,9 @@ const [
 const names = readdirSync(folder)
   .filter((file) => file.endsWith('.sql'))
   .sort()
-const problems = names.flatMap((file, index) => check(file, index + 1))
-const settings = readSettings()
+const settings = { ...readSettings(), breaks_older: String(lastBreaking()) }
 const files = readFiles()
+const problems = names.flatMap((file, index) => check(file, index + 1))
 for (const file of files) problems.push(...checkFile(file))
 stopAt(problems)
 
@@ -50,8 +50,32 @@ function check(file, expected) {
   if (/^create (or replace )?(function|view|trigger)\b/m.test(sql)) {
     found.push(`${file}: functions, views and triggers belong to sql/, where a change is a changed file`)
   }
+  found.push(...checkDrops(file, sql))
   if (/\r/.test(sql)) found.push(`${file}: lines must end in \\n alone, or the checksum depends on the checkout`)
   return found
+}
+
+/** Older processes call what they know: it goes when they must stop anyway, and takes nothing of anybody else along. */
+function checkDrops(file, sql) {
+  const drops = [...sql.matchAll(/^drop (?:function|view|trigger)\b[^;]*/gim)].map(([statement]) => statement)
+  const found = []
+  if (drops.length > 0 && !/^-- older: refuse\b/m.test(sql)) {
+    found.push(`${file}: only a migration with "-- older: refuse" drops a function, view or trigger`)
+  }
+  for (const drop of drops) {
+    if (/\bcascade\b/i.test(drop))
+      found.push(`${file}: a function, view or trigger is dropped alone, never with CASCADE`)
+    const object = /^drop (?:function|view) (?:if exists )?:schema\.(\w+)/i.exec(drop)?.[1]
+    const maker = files.find((one) => one.object !== undefined && one.object === object)
+    if (maker) found.push(`${file}: ${object} is dropped, and sql/${maker.path} makes it; remove that file`)
+  }
+  return found
+}
+
+/** The last migration that processes which do not know it must not live with. Its number is written into functions. */
+function lastBreaking() {
+  const isBreaking = (file) => /^-- older: refuse\b/m.test(readFileSync(join(folder, file), 'utf8'))
+  return names.findLastIndex(isBreaking) + 1
 }
 
 /** The sets of planner settings of sql/plan_settings.sql, by name. */

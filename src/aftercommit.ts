@@ -92,6 +92,7 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     },
     onRing: () => delivering.wake(),
     onLock: () => delivering.nudged(),
+    onSchemaTooNew: () => lifetime.outgrown(),
     info: {
       process: processId,
       host: hostname(),
@@ -101,7 +102,15 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     },
   })
   const tellsDetails = logger.isLevelEnabled?.('debug') ?? true
-  const emitting = createEmitting({ database, metrics, telemetry, definitions, limits: resolved.log, tellsDetails })
+  const emitting = createEmitting({
+    database,
+    metrics,
+    telemetry,
+    definitions,
+    limits: resolved.log,
+    onSchemaTooNew: () => lifetime.outgrown(),
+    tellsDetails,
+  })
   const drainLimit = createDrainLimit(clock, resolved.runtime.shutdownMs)
 
   const subscriptions = createSubscriptions({

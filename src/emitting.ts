@@ -17,6 +17,8 @@ export interface EmittingParts {
   readonly telemetry: Telemetry
   readonly definitions: EventDefinitions | undefined
   readonly limits: Pick<EmitSettings, 'maxPayloadBytes' | 'maxNesting' | 'maxDepth'>
+  /** The schema refused an append: a newer version has migrated it. */
+  readonly onSchemaTooNew: () => void
   /** Whether somebody reads lines at debug level. */
   readonly tellsDetails: boolean
 }
@@ -36,7 +38,7 @@ export interface Emitting {
 }
 
 export function createEmitting(parts: EmittingParts): Emitting {
-  const { database, metrics, telemetry, definitions, limits, tellsDetails } = parts
+  const { database, metrics, telemetry, definitions, limits, onSchemaTooNew, tellsDetails } = parts
   const emitted = metrics.counter({
     name: 'aftercommit_events_emitted_total',
     help: 'Events appended by this process, whether or not their transaction committed.',
@@ -44,6 +46,7 @@ export function createEmitting(parts: EmittingParts): Emitting {
   const settings: EmitSettings = {
     definitions,
     ...limits,
+    onSchemaTooNew,
     currentTraceparent: () => telemetry.currentTraceparent(),
     tell: tellsDetails ? (fields: Record<string, unknown>) => database.logger.debug(fields, 'emitted') : undefined,
   }

@@ -39,6 +39,8 @@ export function createLifetime(parts: LifetimeParts) {
   const starts = new Set<Promise<void>>()
   let usable: Promise<void> | undefined
   let stopped = false
+  /** Set once the schema was migrated beyond this process. */
+  let ending: Promise<void> | undefined
 
   /** Once per instance: a process whose code does not fit the schema must not go on. */
   function ensureUsable(): Promise<void> {
@@ -104,6 +106,21 @@ export function createLifetime(parts: LifetimeParts) {
   }
 
   return {
+    /**
+     * The schema was migrated beyond this process: its work ends and its health is not ready. Whatever it still emits is
+     * refused by the schema.
+     */
+    outgrown(): void {
+      if (ending !== undefined || stopped) return
+      const reason = 'the schema was migrated by a newer aftercommit, which this version must not write to'
+      health.report({ name: 'schema', live: true, ready: false, reason })
+      database.logger.error({ code: 'SCHEMA_TOO_NEW' }, `${reason}, so its work ends here; deploy the newer version`)
+      usable = undefined
+      ending = Promise.allSettled(starts)
+        .then(stopSubscriptions)
+        .catch((error) => database.logger.error({ err: error }, 'the work of this process did not end in time'))
+    },
+
     /** The one reader of the log, for those who need nothing else. */
     ensureTailer: () => underway(follow()),
     start,
@@ -128,6 +145,7 @@ export function createLifetime(parts: LifetimeParts) {
       stopped = true
       stopping.abort(new AftercommitError('STOPPED', 'aftercommit was stopped before its database could be reached.'))
       await Promise.allSettled(starts)
+      await ending
       hooks.broadcaster.close()
       await endAll(
         () => parts.live.stop(),

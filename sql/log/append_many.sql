@@ -1,13 +1,17 @@
 -- grants: emit
 -- Appends many in one statement, in the order given, all or nothing. Without streams and chosen ids it is one insert.
 -- An array that is null counts as an array of nulls. Payloads come as one JSON array: measured, that spares a fifth of a
--- batch, since nothing is escaped on the way.
+-- batch, since nothing is escaped on the way. p_level as in append.
 create or replace function :schema.append_many(
   p_ids text[], p_types text[], p_aggregate_types text[], p_aggregate_ids text[], p_payloads jsonb, p_metadata jsonb,
-  p_occurred_at timestamptz[] default null, p_extras jsonb[] default null)
+  p_occurred_at timestamptz[] default null, p_extras jsonb[] default null, p_level integer default null)
 returns setof text
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $aftercommit$
 begin
+  if p_level < :breaks_older then
+    raise exception 'The schema was migrated by a newer aftercommit, which processes of this version must not write to; nothing was emitted.'
+      using errcode = 'AC015';
+  end if;
   if (p_extras is null or not exists (select from unnest(p_extras) x where x ?| array['chosen', 'expected']))
      and not exists (select from :schema.stream_types where aggregate_type = any (p_aggregate_types)) then
     return query

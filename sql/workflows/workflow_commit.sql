@@ -4,8 +4,8 @@
 -- deleted, then the position of the last event of each step, with the effects that are claimed already, one a line; or
 -- 'taken:' and the instance that has the unique key. Where more hangs on it than this one step, that is an error instead.
 -- In a step `events` are [id, type, payload, metadata]; `done` is the delivery that brought its input: where its claim was
--- lost, nothing is written.
-create or replace function :schema.workflow_commit(p_steps jsonb, p_ended jsonb) returns text
+-- lost, nothing is written. p_level as in append.
+create or replace function :schema.workflow_commit(p_steps jsonb, p_ended jsonb, p_level integer default null) returns text
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 :index_lookups as $aftercommit$
 declare
@@ -23,6 +23,10 @@ declare
   v_deleted text;
   v_all text := '';
 begin
+  if p_level < :breaks_older then
+    raise exception 'The schema was migrated by a newer aftercommit, which processes of this version must not write to; nothing was written.'
+      using errcode = 'AC015';
+  end if;
   -- Counting costs less than a query over the elements.
   for n in 0 .. v_steps - 1 loop
     v_one := p_steps -> n;

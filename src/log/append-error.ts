@@ -1,6 +1,6 @@
 /** Puts our own words to what the append functions answer. Their SQLSTATEs begin with AC. */
 import { AftercommitError } from '../errors.ts'
-import { classify, OutcomeUnknownError, sqlstateOf } from '../postgres/index.ts'
+import { classify, OutcomeUnknownError, schemaTooNew, sqlstateOf } from '../postgres/index.ts'
 import type { EmitRequest } from './emit.ts'
 
 /** The stream is not where the caller thought. Load it again and decide anew. */
@@ -30,6 +30,8 @@ export function explainAppendError(error: unknown, requests: readonly EmitReques
       return conflict(error, requests)
     case 'AC002':
       return notAStream(error, requests)
+    case 'AC015':
+      return schemaTooNew('emitted', error)
     case '42501':
       return new AftercommitError(
         'NOT_ALLOWED',

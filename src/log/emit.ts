@@ -53,6 +53,8 @@ export interface EmitSettings {
   readonly maxNesting: number
   readonly maxDepth: number
   readonly currentTraceparent: () => string | undefined
+  /** The schema refused an append: a newer version has migrated it. */
+  readonly onSchemaTooNew?: (() => void) | undefined
   /** Told of each event at debug level; absent when nobody reads that. */
   readonly tell?: ((fields: Record<string, unknown>) => void) | undefined
 }
@@ -75,7 +77,7 @@ export async function emitEvents(
   try {
     answers = await appendMany(db, prepared)
   } catch (error) {
-    throw explainAppendError(error, requests)
+    throw explain(error, requests, settings)
   }
   const emitted = answers.map((answer, i) => toEmitted(prepared[i]!.id, answer))
   if (settings.tell) for (const [i, event] of prepared.entries()) settings.tell(toLogFields(event, emitted[i]!))
@@ -95,11 +97,17 @@ export async function emitEvent(
   try {
     answer = (await appendOne(db, prepared)).rows[0]!.appended
   } catch (error) {
-    throw explainAppendError(error, [{ ...input, type }])
+    throw explain(error, [{ ...input, type }], settings)
   }
   const emitted = toEmitted(prepared.id, answer)
   settings.tell?.(toLogFields(prepared, emitted))
   return emitted
+}
+
+function explain(error: unknown, requests: readonly EmitRequest[], { onSchemaTooNew }: EmitSettings): unknown {
+  const explained = explainAppendError(error, requests)
+  if (explained instanceof AftercommitError && explained.code === 'SCHEMA_TOO_NEW') onSchemaTooNew?.()
+  return explained
 }
 
 function toLogFields({ id, type, metadata }: PreparedEvent, { position }: Emitted): Record<string, unknown> {

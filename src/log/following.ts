@@ -2,7 +2,7 @@
  * What follows the log in this process: one tailer, one LISTEN connection, one round of upkeep. Started by `start()` or
  * by the first reader, never by emitting alone.
  */
-import { createListener, type Database } from '../postgres/index.ts'
+import { createListener, type Database, SCHEMA_LEVEL, selectSchemaLevel } from '../postgres/index.ts'
 import {
   type Clock,
   createGroup,
@@ -30,6 +30,8 @@ export interface FollowingOptions {
   readonly onRing: () => void
   /** This process holds its lock now, maybe again: meanwhile it may have been taken for gone. */
   readonly onLock: () => void
+  /** A newer version has migrated the schema, and this one must not write to it. */
+  readonly onSchemaTooNew: () => void
 }
 
 export interface Following {
@@ -44,7 +46,8 @@ export interface Following {
 const UPKEEP_MS = 60_000
 
 export function createFollowing(options: FollowingOptions): Following {
-  const { database, clock, logger, metrics, health, info, neededFrom, onWord, onRing, onLock } = options
+  const { database, clock, logger, metrics, health, info, neededFrom, onWord, onRing, onLock, onSchemaTooNew } = options
+  let isTooNew = false
   const tailer = new Tailer({
     database,
     clock,
@@ -55,6 +58,10 @@ export function createFollowing(options: FollowingOptions): Following {
     canHear: () => listener.mode === 'listening',
     holdsLock: () => listener.holdsLock,
     onArmed: onRing,
+    async checkSchema() {
+      isTooNew = (await selectSchemaLevel(database.control)) > SCHEMA_LEVEL
+      if (isTooNew) onSchemaTooNew()
+    },
   })
   const listener = createListener({
     db: database,
@@ -78,7 +85,7 @@ export function createFollowing(options: FollowingOptions): Following {
     async run({ wait }) {
       for (;;) {
         await wait(UPKEEP_MS * (0.75 + Math.random() / 2))
-        await runUpkeep({ database, logger, neededFrom })
+        if (!isTooNew) await runUpkeep({ database, logger, neededFrom })
       }
     },
   })

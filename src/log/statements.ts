@@ -2,7 +2,7 @@
  * Every statement that writes or reads the log for its users. Readers that follow the log live in frontier-statements.ts;
  * upkeep in upkeep-statements.ts. Parameters are text and cast here, because anybody's client may send them.
  */
-import type { Queryable, QueryResult } from '../postgres/index.ts'
+import { type Queryable, type QueryResult, SCHEMA_LEVEL } from '../postgres/index.ts'
 import { explainDeclareError } from './append-error.ts'
 import { type EventRow, eventColumns } from './event-row.ts'
 import { toTimestampText } from './timestamp-text.ts'
@@ -46,8 +46,8 @@ function appendTexts({ schema, sendsUntyped = false }: Queryable): AppendTexts {
   const as = (parameter: string, type: string) =>
     sendsUntyped ? `${parameter}::${type}` : `(${parameter}::text)::${type}`
   const first = `select ${schema}.append($1::text, $2::text, $3::text, $4::text, ${as('$5', 'jsonb')}, ${as('$6', 'jsonb')}`
-  const long = `${first}, ${as('$7', 'timestamptz')}, ${as('$8', 'jsonb')}) as appended`
-  const written = { short: `${first}) as appended`, long }
+  const long = `${first}, ${as('$7', 'timestamptz')}, ${as('$8', 'jsonb')}, ${SCHEMA_LEVEL}) as appended`
+  const written = { short: `${first}, p_level => ${SCHEMA_LEVEL}) as appended`, long }
   texts.set(schema, written)
   return written
 }
@@ -61,7 +61,7 @@ export async function appendMany(db: Queryable, events: readonly PreparedEvent[]
     events.every((event) => pick(event) === null) ? null : toArrayLiteral(events, pick)
   const { rows } = await db.query<{ appended: string }>(
     `select ${db.schema}.append_many(($1::text)::text[], ($2::text)::text[], ($3::text)::text[], ($4::text)::text[],
-       ($5::text)::jsonb, ($6::text)::jsonb, ($7::text)::timestamptz[], ($8::text)::jsonb[]) as appended`,
+       ($5::text)::jsonb, ($6::text)::jsonb, ($7::text)::timestamptz[], ($8::text)::jsonb[], ${SCHEMA_LEVEL}) as appended`,
     [
       column((event) => event.id),
       column((event) => event.type),

@@ -53,6 +53,8 @@ export interface TailerOptions {
   readonly canHear: () => boolean
   /** Whether the lock that proves this process alive is held. */
   readonly holdsLock: () => boolean
+  /** Asks whether this process may still write to the schema. */
+  readonly checkSchema: () => Promise<void>
   /** From now on every commit rings. */
   readonly onArmed: () => void
 }
@@ -276,6 +278,7 @@ export class Tailer implements Service {
     this.#frontier.forget()
     this.#rhythm.disarmed(this.#options.clock.monotonic())
     this.#mark.lost()
+    await this.#options.checkSchema()
     this.#objects = await findLogObjects(control)
     await this.#check.look(context)
     await registerProcess(control, this.#options.info)
@@ -351,6 +354,7 @@ export class Tailer implements Service {
   }
 
   async #beat(): Promise<void> {
+    await this.#options.checkSchema()
     const armed = this.#rhythm.state !== 'polling'
     const isMarked = await this.#heart.beat(armed)
     this.#mark.renewed()

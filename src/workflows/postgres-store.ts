@@ -16,6 +16,7 @@ import {
   type Database,
   isTransaction,
   OutcomeUnknownError,
+  schemaTooNew,
   sqlstateOf,
   type Transaction,
   toTransaction,
@@ -48,6 +49,8 @@ export interface PostgresStoreOptions {
   readonly onWork: () => void
   /** Effects of a step are begun here at once, where there is room: to claim them would take another commit. */
   readonly claiming: Claiming
+  /** The schema refused a step: a newer version has migrated it. */
+  readonly onSchemaTooNew: (() => void) | undefined
 }
 
 export function createPostgresStore({
@@ -56,6 +59,7 @@ export function createPostgresStore({
   endsEffects,
   onWork,
   claiming,
+  onSchemaTooNew,
 }: PostgresStoreOptions): WorkflowStore {
   const lanes = createLaneBook(database.control)
 
@@ -174,6 +178,7 @@ export function createPostgresStore({
       try {
         return await (request.tx === undefined ? batches.step(request, decide) : joinedStep(request, decide))
       } catch (error) {
+        if (sqlstateOf(error) === SCHEMA_TOO_NEW) onSchemaTooNew?.()
         throw explainStepError(error, request.instance)
       }
     },
@@ -191,6 +196,8 @@ export function createPostgresStore({
 
 /** Raised where the transaction must not go on without the step; its detail is the instance that has the key. */
 const KEY_TAKEN = 'AC013'
+
+const SCHEMA_TOO_NEW = 'AC015'
 
 function detailOf(error: unknown): string {
   return String((error as { detail?: unknown } | null)?.detail ?? '')
@@ -218,6 +225,8 @@ function explainStepError(error: unknown, { type }: InstanceRef): unknown {
         `What brought an input to workflow "${type}" was cancelled, or somebody else has it, so nothing was written.`,
         { cause: error },
       )
+    case SCHEMA_TOO_NEW:
+      return schemaTooNew('written', error)
     case '42883':
       return new AftercommitError(
         'SCHEMA_TOO_OLD',

@@ -1,6 +1,6 @@
 /** Loading an instance and writing one step: the two statements that every input takes. */
 import { parseJson } from '../events/index.ts'
-import type { Queryable, Statement } from '../postgres/index.ts'
+import { type Queryable, SCHEMA_LEVEL, type Statement } from '../postgres/index.ts'
 import type {
   EndedDelivery,
   Found,
@@ -170,8 +170,8 @@ export function commitStatement(
   })
   return {
     text: sendsUntyped
-      ? `select ${schema}.workflow_commit($1, $2) as answer`
-      : `select ${schema}.workflow_commit(($1::text)::jsonb, ($2::text)::jsonb) as answer`,
+      ? `select ${schema}.workflow_commit($1, $2, ${SCHEMA_LEVEL}) as answer`
+      : `select ${schema}.workflow_commit(($1::text)::jsonb, ($2::text)::jsonb, ${SCHEMA_LEVEL}) as answer`,
     values: [list(steps), list(ended.map(claimJson))],
   }
 }

@@ -136,6 +136,7 @@ export function createWorkflows(options: WorkflowsOptions): WorkflowsPart {
     endsEffects: (type) => known.get(type)?.effectsOnCompletion === 'cancel',
     onWork: () => delivering.wake(),
     claiming: delivering.claiming,
+    onSchemaTooNew: settings.onSchemaTooNew,
   })
   const engine = createEngine({
     store,

@@ -1,6 +1,7 @@
 /** The dump of this version in test/schemas is what this build would make. */
 import { expect, test } from 'vitest'
-import { loadMigrations, loadSqlFiles, schemaName, wholeScript } from '../../src/postgres/index.ts'
+import { loadMigrations, loadSqlFiles, SCHEMA_LEVEL, schemaName, wholeScript } from '../../src/postgres/index.ts'
+import { breaksOlder } from '../../src/postgres/migrations.ts'
 import { VERSION } from '../../src/version.ts'
 import { schemaDumps } from '../support/schema-dumps.ts'
 
@@ -20,4 +21,9 @@ test('dumps of test/schemas are numbered from 1 without gaps and say which relea
   const dumps = schemaDumps()
   expect(dumps.map(({ version }) => version)).toEqual(dumps.map((_, index) => index + 1))
   expect(dumps.filter(({ release }) => release === '')).toEqual([])
+})
+
+test('the schema level that processes state is the last migration that older ones refuse', async () => {
+  const breaking = (await loadMigrations()).filter(breaksOlder)
+  expect(SCHEMA_LEVEL, 'set SCHEMA_LEVEL in src/postgres/schema-level.ts').toBe(breaking.at(-1)?.version ?? 0)
 })

@@ -1318,9 +1318,11 @@ comment on function "aftercommit"."next_version" is 'Takes the next version of a
 -- Appends one event and returns 'position' or 'position:version'. A plain event is one insert; streams and chosen ids
 -- take their row first. What is seldom given comes in p_extra: tenant, changes, previous, chosen (the caller chose the
 -- id), expected (the version the stream must be at). A scalar result and few parameters: measured 10 % per append.
+-- p_level is the last breaking migration that the process knows; SQL has none. The least one allowed is written into the
+-- function, so that the check reads no table.
 create or replace function "aftercommit".append(
   p_id text, p_type text, p_aggregate_type text, p_aggregate_id text, p_payload jsonb, p_metadata jsonb,
-  p_occurred_at timestamptz default null, p_extra jsonb default null)
+  p_occurred_at timestamptz default null, p_extra jsonb default null, p_level integer default null)
 returns text
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $aftercommit$
 declare
@@ -1329,6 +1331,10 @@ declare
   v_position bigint;
   v_known text;
 begin
+  if p_level < 0 then
+    raise exception 'The schema was migrated by a newer aftercommit, which processes of this version must not write to; nothing was emitted.'
+      using errcode = 'AC015';
+  end if;
   if p_extra ? 'chosen' then
     select concat_ws(':', position, version) into v_known from "aftercommit".event_ids where id = p_id;
     if found then return v_known; end if;
@@ -1388,17 +1394,21 @@ begin
 end
 $aftercommit$;
 revoke all on function "aftercommit"."append" from public;
-comment on function "aftercommit"."append" is 'Appends one event and returns ''position'' or ''position:version''. A plain event is one insert; streams and chosen ids take their row first. What is seldom given comes in p_extra: tenant, changes, previous, chosen (the caller chose the id), expected (the version the stream must be at). A scalar result and few parameters: measured 10 % per append.';
+comment on function "aftercommit"."append" is 'Appends one event and returns ''position'' or ''position:version''. A plain event is one insert; streams and chosen ids take their row first. What is seldom given comes in p_extra: tenant, changes, previous, chosen (the caller chose the id), expected (the version the stream must be at). A scalar result and few parameters: measured 10 % per append. p_level is the last breaking migration that the process knows; SQL has none. The least one allowed is written into the function, so that the check reads no table.';
 -- grants: emit
 -- Appends many in one statement, in the order given, all or nothing. Without streams and chosen ids it is one insert.
 -- An array that is null counts as an array of nulls. Payloads come as one JSON array: measured, that spares a fifth of a
--- batch, since nothing is escaped on the way.
+-- batch, since nothing is escaped on the way. p_level as in append.
 create or replace function "aftercommit".append_many(
   p_ids text[], p_types text[], p_aggregate_types text[], p_aggregate_ids text[], p_payloads jsonb, p_metadata jsonb,
-  p_occurred_at timestamptz[] default null, p_extras jsonb[] default null)
+  p_occurred_at timestamptz[] default null, p_extras jsonb[] default null, p_level integer default null)
 returns setof text
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $aftercommit$
 begin
+  if p_level < 0 then
+    raise exception 'The schema was migrated by a newer aftercommit, which processes of this version must not write to; nothing was emitted.'
+      using errcode = 'AC015';
+  end if;
   if (p_extras is null or not exists (select from unnest(p_extras) x where x ?| array['chosen', 'expected']))
      and not exists (select from "aftercommit".stream_types where aggregate_type = any (p_aggregate_types)) then
     return query
@@ -1436,7 +1446,7 @@ begin
 end
 $aftercommit$;
 revoke all on function "aftercommit"."append_many" from public;
-comment on function "aftercommit"."append_many" is 'Appends many in one statement, in the order given, all or nothing. Without streams and chosen ids it is one insert. An array that is null counts as an array of nulls. Payloads come as one JSON array: measured, that spares a fifth of a batch, since nothing is escaped on the way.';
+comment on function "aftercommit"."append_many" is 'Appends many in one statement, in the order given, all or nothing. Without streams and chosen ids it is one insert. An array that is null counts as an array of nulls. Payloads come as one JSON array: measured, that spares a fifth of a batch, since nothing is escaped on the way. p_level as in append.';
 -- grants: run
 -- Server, timeline and database: a history that goes on elsewhere is another history.
 create or replace function "aftercommit".log_identity() returns text
@@ -2118,8 +2128,8 @@ comment on function "aftercommit"."open_step" is 'What a step needs before it wr
 -- deleted, then the position of the last event of each step, with the effects that are claimed already, one a line; or
 -- 'taken:' and the instance that has the unique key. Where more hangs on it than this one step, that is an error instead.
 -- In a step `events` are [id, type, payload, metadata]; `done` is the delivery that brought its input: where its claim was
--- lost, nothing is written.
-create or replace function "aftercommit".workflow_commit(p_steps jsonb, p_ended jsonb) returns text
+-- lost, nothing is written. p_level as in append.
+create or replace function "aftercommit".workflow_commit(p_steps jsonb, p_ended jsonb, p_level integer default null) returns text
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off as $aftercommit$
 declare
@@ -2137,6 +2147,10 @@ declare
   v_deleted text;
   v_all text := '';
 begin
+  if p_level < 0 then
+    raise exception 'The schema was migrated by a newer aftercommit, which processes of this version must not write to; nothing was written.'
+      using errcode = 'AC015';
+  end if;
   -- Counting costs less than a query over the elements.
   for n in 0 .. v_steps - 1 loop
     v_one := p_steps -> n;
@@ -2181,7 +2195,7 @@ begin
 end
 $aftercommit$;
 revoke all on function "aftercommit"."workflow_commit" from public;
-comment on function "aftercommit"."workflow_commit" is 'Writes everything that follows from inputs, as [type, id, version, step] each, and deletes deliveries that ended, as [segment, id, token] each: all of it, or nothing. The caller holds the locks of workflow_load. Returns the ids that were deleted, then the position of the last event of each step, with the effects that are claimed already, one a line; or ''taken:'' and the instance that has the unique key. Where more hangs on it than this one step, that is an error instead. In a step `events` are [id, type, payload, metadata]; `done` is the delivery that brought its input: where its claim was lost, nothing is written.';
+comment on function "aftercommit"."workflow_commit" is 'Writes everything that follows from inputs, as [type, id, version, step] each, and deletes deliveries that ended, as [segment, id, token] each: all of it, or nothing. The caller holds the locks of workflow_load. Returns the ids that were deleted, then the position of the last event of each step, with the effects that are claimed already, one a line; or ''taken:'' and the instance that has the unique key. Where more hangs on it than this one step, that is an error instead. In a step `events` are [id, type, payload, metadata]; `done` is the delivery that brought its input: where its claim was lost, nothing is written. p_level as in append.';
 -- grants: run
 -- Planned once, when there may be nothing yet: every look is by index.
 create or replace function "aftercommit".workflow_load(
@@ -2278,8 +2292,8 @@ values ('delivery/add_deliveries', 'function', 'add_deliveries', null, 'a14cab3d
        ('delivery/next_delivery_ms', 'function', 'next_delivery_ms', null, '3d6b718ae2de9e5d2a8ce772897a2254d443d1cfa28cd50596013f9ac7f8cf67', 1),
        ('delivery/rotate_deliveries', 'function', 'rotate_deliveries', null, '33dd4711704710f957e20e5fc0a1819210dd485673894b06cd601a7cc6c05be2', 1),
        ('log/next_version', 'function', 'next_version', null, 'e6ed26ba5d5e54c1cd9d5d0dcfb1b251a824cb012ac0be3a7a31ab73afa0197f', 1),
-       ('log/append', 'function', 'append', null, '8e6b0a30c29d9eda23f4d509e4dbad749a7bd3a424810ca60649bf4bf91786ac', 1),
-       ('log/append_many', 'function', 'append_many', null, '6860e1ae1421bb52c33f4047912194e9242de098c62f5c78e4def5a2d4e287a0', 1),
+       ('log/append', 'function', 'append', null, 'abc81ba880f219fd7ffed1d2a528b159fe0d7a7c1b27e2291814cfaf54da450d', 1),
+       ('log/append_many', 'function', 'append_many', null, '6a6be98085a9e1369f4942315b9b92adb547e990ca9350fad2a73ee9cc07712d', 1),
        ('log/log_identity', 'function', 'log_identity', null, '5a103ba1d69f974c953683c99b1c74b1205d852c5e3657b3ba21ccc856847f86', 1),
        ('log/check_log', 'function', 'check_log', null, '72f12f1376400f0b4af67ac39eca25ac23be237b3b9a42633425ceeaaa96e292', 1),
        ('log/declare_stream', 'function', 'declare_stream', null, '89051dd61db8a14486a54a389db7a942dec73d8959eda83e51cee80b5dced39c', 1),
@@ -2296,7 +2310,7 @@ values ('delivery/add_deliveries', 'function', 'add_deliveries', null, 'a14cab3d
        ('workflows/workflow_events', 'function', 'workflow_events', null, 'eed95d0c359de6c18eb37d2ea0dd0b757093e320ce8260632ec622c2262337d8', 1),
        ('workflows/load_step', 'function', 'load_step', null, '1921ba1ed94391b072e29cba02d3d76f5b41c11f23b111559e18e409e8cac8a2', 1),
        ('workflows/open_step', 'function', 'open_step', null, '5ae9870a911524150e39fefc10628d3051b5ab90c0cea7684acf232102a82e65', 1),
-       ('workflows/workflow_commit', 'function', 'workflow_commit', null, '6e68614ee88a5884f80469ea8240768fb04b5fbfa2d372b07a95c9a38eb546dd', 1),
+       ('workflows/workflow_commit', 'function', 'workflow_commit', null, '4c7c246d15af298e99d1bacb257f16ff13a97c9d470d6b86aef18f895e89831d', 1),
        ('workflows/workflow_load', 'function', 'workflow_load', null, '6c5265a71875ba644e9f916463ad9a386321a75848ac109139e3cedd67412377', 1),
        ('workflows/workflow_load_many', 'function', 'workflow_load_many', null, 'fc749f780794cc9c3dc75aacc5ebe9f9592171bdcb08f9098e85921d051c3b0b', 1),
        ('delivery/delivery_bell', 'trigger', 'bell', 'deliveries', 'aa7e9108da8c1cb9f955541f8ef4c87158198d8888a6b011790aee997eed4595', 1),

@@ -31,6 +31,7 @@ const following = createFollowing({
   onWord: () => delivering.nudged(),
   onRing: () => delivering.wake(),
   onLock: () => delivering.nudged(),
+  onSchemaTooNew: () => {},
 })
 const delivering = createDelivering({
   ...parts,

@@ -33,6 +33,7 @@ export async function openFollowing(options: DatabaseOptions): Promise<OpenFollo
   const following = createFollowing({
     onRing: () => {},
     onLock: () => {},
+    onSchemaTooNew: () => {},
     database,
     clock,
     logger: database.logger,
