@@ -2,7 +2,9 @@
 import { AftercommitError } from '../errors.ts'
 import type { Queryable } from '../postgres/index.ts'
 import { type AnyEvent, toEvent } from './event-row.ts'
-import { selectEvent, selectEvents } from './statements.ts'
+import { readThrough } from './read-through.ts'
+import { selectEvent } from './statements.ts'
+import { selectHead } from './window-statements.ts'
 
 export interface EventTrace {
   readonly event: AnyEvent
@@ -23,8 +25,14 @@ export async function traceEvents(db: Queryable, id: string): Promise<EventTrace
   const event = toEvent(row)
   const { correlationId } = event.metadata
   if (correlationId === null) return { event, ancestors: [], descendants: [] }
-  const chain = (await selectEvents(db, { correlationId, limit: MOST })).map((row) => toEvent(row))
+  const chain = await selectCorrelated(db, correlationId, MOST)
   return { event, ...relativesOf(event, chain) }
+}
+
+/** In position order. Nothing is indexed by correlation, so the log is read from its beginning. */
+export async function selectCorrelated(db: Queryable, correlationId: string, limit: number): Promise<AnyEvent[]> {
+  const rows = await readThrough(db, { after: 0n, upTo: await selectHead(db), correlationId, limit })
+  return rows.map(toEvent)
 }
 
 function relativesOf(event: AnyEvent, chain: readonly AnyEvent[]): Omit<EventTrace, 'event'> {

@@ -14,21 +14,23 @@ import {
   upcast,
 } from '../events/index.ts'
 import type { Database } from '../postgres/index.ts'
-import { type EventTrace, traceEvents } from './causes.ts'
+import { type EventTrace, selectCorrelated, traceEvents } from './causes.ts'
 import { type AnyEvent, toEvent } from './event-row.ts'
 import { checkLog, describeHolders, epochBegan, findLogObjects, type Holder, observe } from './frontier-statements.ts'
 import { patiently } from './patiently.ts'
+import { readThrough } from './read-through.ts'
 import { findStart, type StartPoint } from './start-point.ts'
-import { type EventFilter, selectEvent, selectEvents } from './statements.ts'
+import { selectEvent } from './statements.ts'
 import type { Tailer } from './tailer.ts'
 import { type UnblockRequest, type UnblockTarget, unblock } from './unblock.ts'
+import { type StreamFilter, selectHead, selectStream, type WindowFilter } from './window-statements.ts'
 
 export interface ReadOptions<Patterns extends readonly string[] = readonly string[]> {
   /** Where to begin: above a position, at a time, or at the oldest event kept. */
   readonly from?: StartPoint | undefined
   readonly on?: Patterns | undefined
   readonly tenant?: string | undefined
-  /** At most this many; 100 unless told. */
+  /** Most events to give. Default: 100. */
   readonly limit?: number | undefined
 }
 
@@ -39,7 +41,7 @@ export interface StreamOptions {
 }
 
 export interface TailOptions<Patterns extends readonly string[] = readonly string[]> {
-  /** `'head'` (what becomes final from now on) unless told. */
+  /** Default: `'head'`, events that become final from now on. */
   readonly from?: StartPoint | undefined
   readonly on?: Patterns | undefined
   readonly tenant?: string | undefined
@@ -52,7 +54,7 @@ export interface ListOptions {
   readonly correlationId?: string | undefined
   readonly tenant?: string | undefined
   readonly since?: Date | undefined
-  /** At most this many; 20 unless told. */
+  /** Most events to give. Default: 20. */
   readonly limit?: number | undefined
 }
 
@@ -103,7 +105,8 @@ const PAGE = 500
 export function createLog<D extends EventDefinitions>(options: LogOptions): Log<D> {
   const { database, tailer } = options
   const lift = (event: AnyEvent) => liftEvent(options.definitions, event)
-  const select = async (filter: EventFilter) => (await selectEvents(database, filter)).map((row) => lift(toEvent(row)))
+  const select = async (filter: WindowFilter) => (await readThrough(database, filter)).map((row) => lift(toEvent(row)))
+  const stream = async (filter: StreamFilter) => (await selectStream(database, filter)).map((row) => lift(toEvent(row)))
 
   const log = {
     async read({ from = 'start', on, tenant, limit = 100 }: ReadOptions = {}): Promise<AnyEvent[]> {
@@ -122,18 +125,20 @@ export function createLog<D extends EventDefinitions>(options: LogOptions): Log<
     async list({ on, aggregate, correlationId, tenant, since, limit = 20 }: ListOptions = {}): Promise<AnyEvent[]> {
       const start = since && (await findStart(database, since, await settledPosition(database)))
       const type = on && patternsToSql(on)
-      return select({ ...start, type, aggregate, correlationId, tenant, limit: checkLimit(limit), newestFirst: true })
+      const wanted = { type, correlationId, tenant, limit: checkLimit(limit), newestFirst: true }
+      if (aggregate !== undefined) return stream({ ...wanted, ...start, aggregate })
+      return select({ after: 0n, ...start, ...wanted, upTo: await selectHead(database) })
     },
     async get(id: string) {
       const row = await selectEvent(database, id)
       return row && lift(toEvent(row))
     },
     stream: (aggregate: { type: string; id: string }, { fromVersion, toVersion, limit = 1_000 }: StreamOptions = {}) =>
-      select({ aggregate, fromVersion, toVersion, limit: checkLimit(limit) }),
+      stream({ aggregate, fromVersion, toVersion, limit: checkLimit(limit) }),
     last: async (aggregate: { type: string; id: string }) =>
-      (await select({ aggregate, limit: 1, newestFirst: true }))[0],
-    correlated: (correlationId: string, { limit = 1_000 }: { limit?: number } = {}) =>
-      select({ correlationId, limit: checkLimit(limit) }),
+      (await stream({ aggregate, limit: 1, newestFirst: true }))[0],
+    correlated: async (correlationId: string, { limit = 1_000 }: { limit?: number } = {}) =>
+      (await selectCorrelated(database, correlationId, checkLimit(limit))).map(lift),
     trace: (id: string) => traceEvents(database, id),
     async status(): Promise<LogStatus> {
       const check = await checkLog(database)

@@ -1,6 +1,7 @@
 /**
- * Every statement that writes or reads the log for its users. Readers that follow the log live in frontier-statements.ts;
- * upkeep in upkeep-statements.ts. Parameters are text and cast here, because anybody's client may send them.
+ * Statements that write the log, and that find one event or a position. Reads of many events are in window-statements.ts,
+ * readers that follow the log in frontier-statements.ts, upkeep in upkeep-statements.ts. Parameters are text and cast here,
+ * because they go through the caller's client, whichever it is.
  */
 import { type Queryable, type QueryResult, SCHEMA_LEVEL } from '../postgres/index.ts'
 import { explainDeclareError } from './append-error.ts'
@@ -90,53 +91,6 @@ function toArrayLiteral(events: readonly PreparedEvent[], pick: (event: Prepared
 function escapeElement(value: string): string {
   const escaped = value.includes('\\') ? value.replaceAll('\\', '\\\\') : value
   return escaped.includes('"') ? escaped.replaceAll('"', '\\"') : escaped
-}
-
-export interface EventFilter {
-  readonly after?: bigint | undefined
-  readonly upTo?: bigint | undefined
-  /** A POSIX regular expression over the type. */
-  readonly type?: string | undefined
-  readonly tenant?: string | undefined
-  readonly aggregate?: { readonly type: string; readonly id: string } | undefined
-  readonly fromVersion?: number | undefined
-  readonly toVersion?: number | undefined
-  readonly correlationId?: string | undefined
-  readonly causationId?: string | undefined
-  readonly since?: Date | undefined
-  readonly limit: number
-  readonly newestFirst?: boolean | undefined
-}
-
-/** Reads events that are visible now, in position order. Whether they are final is the caller's question. */
-export async function selectEvents(db: Queryable, filter: EventFilter): Promise<EventRow[]> {
-  const values: (string | number)[] = []
-  const where: string[] = []
-  const add = (condition: (parameter: string) => string, value: string | number | undefined) => {
-    if (value === undefined) return
-    values.push(value)
-    where.push(condition(`($${values.length}::text)`))
-  }
-  add((p) => `position > ${p}::bigint`, filter.after?.toString())
-  add((p) => `position <= ${p}::bigint`, filter.upTo?.toString())
-  add((p) => `type ~ ${p}`, filter.type)
-  add((p) => `tenant = ${p}`, filter.tenant)
-  add((p) => `aggregate_type = ${p}`, filter.aggregate?.type)
-  add((p) => `aggregate_id = ${p}`, filter.aggregate?.id)
-  add((p) => `version >= ${p}::bigint`, filter.fromVersion?.toString())
-  add((p) => `version <= ${p}::bigint`, filter.toVersion?.toString())
-  add((p) => `metadata ->> 'correlation_id' = ${p}`, filter.correlationId)
-  add((p) => `metadata ->> 'causation_id' = ${p}`, filter.causationId)
-  add((p) => `recorded_at >= ${p}::timestamptz`, filter.since && toTimestampText(filter.since))
-  const { rows } = await db.query<EventRow>(
-    `select ${eventColumns}
-       from ${db.schema}.events
-      ${where.length > 0 ? `where ${where.join(' and ')}` : ''}
-      order by position ${filter.newestFirst ? 'desc' : ''}
-      limit ${Math.trunc(filter.limit)}`,
-    values.map(String),
-  )
-  return rows
 }
 
 export async function selectEvent(db: Queryable, id: string): Promise<EventRow | undefined> {

@@ -6,39 +6,101 @@
  */
 import type { Queryable } from '../postgres/index.ts'
 import { type EventRow, eventColumns } from './event-row.ts'
+import { toTimestampText } from './timestamp-text.ts'
 
-export interface WindowFilter {
-  readonly after: bigint
-  readonly upTo: bigint
+export interface EventConditions {
   /** A POSIX regular expression over the type. */
   readonly type?: string | undefined
   readonly tenant?: string | undefined
+  readonly correlationId?: string | undefined
+  /** Recorded at this time or later. */
+  readonly since?: Date | undefined
+  readonly fromVersion?: number | undefined
+  readonly toVersion?: number | undefined
+}
+
+export interface WindowFilter extends EventConditions {
+  readonly after: bigint
+  readonly upTo: bigint
   readonly limit: number
+  readonly newestFirst?: boolean | undefined
 }
 
 /** Events of a window that pass a filter, in position order. Whether they are final is the caller's question. */
 export async function selectWindow(db: Queryable, wanted: WindowFilter): Promise<EventRow[]> {
-  const { after, upTo, type, tenant, limit } = wanted
+  const { after, upTo, limit, newestFirst = false } = wanted
   const span = upTo > after ? upTo - after : 0n
   const values = [after.toString(), upTo.toString(), span.toString()]
-  const conditions: string[] = []
-  const add = (condition: string, value: string | undefined) => {
-    if (value !== undefined) conditions.push(`${condition} ($${values.push(value)}::text)`)
-  }
-  add('type ~', type)
-  add('tenant =', tenant)
+  const way = newestFirst ? 'desc' : 'asc'
   const { rows } = await db.query<EventRow>(
     `select ${eventColumns}
        from (select *
                from ${db.schema}.events
               where position > ($1::text)::bigint
                 and position <= ($2::text)::bigint
-              order by position
+              order by position ${way}
               limit (select ($3::text)::bigint)) part
-      ${conditions.length > 0 ? `where ${conditions.join(' and ')}` : ''}
-      order by position
+      where ${conditionsOf(wanted, values)}
+      order by position ${way}
       limit ${Math.trunc(limit)}`,
     values,
   )
   return rows
+}
+
+export interface StreamFilter extends EventConditions {
+  readonly aggregate: { readonly type: string; readonly id: string }
+  readonly after?: bigint | undefined
+  readonly limit: number
+  readonly newestFirst?: boolean | undefined
+}
+
+/**
+ * Events of one aggregate that pass a filter. Bounds and order name all columns of the index on aggregates: with equality
+ * and an order by position alone, a server that takes an aggregate for common walks the whole log in search of it.
+ */
+export async function selectStream(db: Queryable, wanted: StreamFilter): Promise<EventRow[]> {
+  const { aggregate, after = 0n, limit, newestFirst = false } = wanted
+  const values = [aggregate.type, aggregate.id, after.toString(), LAST_POSITION]
+  const way = newestFirst ? 'desc' : 'asc'
+  const order = `order by aggregate_type ${way}, aggregate_id ${way}, position ${way}`
+  const { rows } = await db.query<EventRow>(
+    `select ${eventColumns}
+       from (select *
+               from ${db.schema}.events
+              where (aggregate_type, aggregate_id, position) > ($1::text, $2::text, ($3::text)::bigint)
+                and (aggregate_type, aggregate_id, position) <= ($1::text, $2::text, ($4::text)::bigint)
+              ${order}
+              limit (select ($4::text)::bigint)) part
+      where ${conditionsOf(wanted, values)}
+      ${order}
+      limit ${Math.trunc(limit)}`,
+    values,
+  )
+  return rows
+}
+
+const LAST_POSITION = (2n ** 63n - 1n).toString()
+
+/** Adds the values that the conditions name. */
+function conditionsOf(wanted: EventConditions, values: string[]): string {
+  const conditions = ['true']
+  const add = (condition: string, value: string | undefined, type = 'text') => {
+    if (value !== undefined) conditions.push(`${condition} ($${values.push(value)}::text)::${type}`)
+  }
+  add('type ~', wanted.type)
+  add('tenant =', wanted.tenant)
+  add(`metadata ->> 'correlation_id' =`, wanted.correlationId)
+  add('recorded_at >=', wanted.since && toTimestampText(wanted.since), 'timestamptz')
+  add('version >=', wanted.fromVersion?.toString(), 'bigint')
+  add('version <=', wanted.toVersion?.toString(), 'bigint')
+  return conditions.join(' and ')
+}
+
+/** The highest position that is visible, 0 in an empty log. */
+export async function selectHead(db: Queryable): Promise<bigint> {
+  const { rows } = await db.query<{ head: string }>(
+    `select coalesce(max(position), 0)::text as head from ${db.schema}.events`,
+  )
+  return BigInt(rows[0]!.head)
 }

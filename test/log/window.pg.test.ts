@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest'
 import { hasSystemPostgres } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
-import { plansOf } from '../support/plans.ts'
+import { type Plan, plansOf } from '../support/plans.ts'
 import { instance, openLog } from './support/open-log.ts'
 
 const EVENTS = 20_000
@@ -15,10 +15,12 @@ async function openLargeLog(major: (typeof servers)[number]) {
     on c.oid = i.inhrelid where i.inhparent = 'aftercommit.events'::regclass`)
   for (const { name } of rows) await sql.query(`alter table ${name} set (autovacuum_enabled = off)`)
   await sql.query(
-    `insert into aftercommit.events (id, type, payload, metadata, occurred_at)
+    `insert into aftercommit.events (id, type, aggregate_type, aggregate_id, payload, metadata, occurred_at)
      select 'event-' || n,
             case when n % 10000 = 7 then 'bulk.rare' when n % 100 = 3 then 'bulk.one' else 'bulk.all' end,
-            jsonb_build_object('n', n, 'text', repeat('x', 200)), '{}', now()
+            'lamp', (n % 100)::text,
+            jsonb_build_object('n', n, 'text', repeat('x', 200)),
+            case when n % 10000 = 7 then '{"correlation_id": "rare"}'::jsonb else '{}' end, now()
        from generate_series(1, $1::int) n`,
     [EVENTS],
   )
@@ -43,7 +45,37 @@ it.each(
   expect(pages.length).toBeGreaterThan(0)
   expect(pages.length).toBeLessThanOrEqual(mostPages)
   expect(scans.reduce((sum, { rows }) => sum + rows, 0)).toBeLessThan(EVENTS * 1.2)
-  expect(
-    new Set(pages.flatMap(({ nodes }) => nodes.map(({ type }) => type)).filter((type) => /Sort|Bitmap|Seq/.test(type))),
-  ).toEqual(new Set())
+  expect(unwanted(pages)).toEqual(new Set())
 })
+
+it.each(servers.map((major) => ({ major })))(
+  'lists, reads and traces find what lies many windows apart, in order, on Postgres $major',
+  async ({ major }) => {
+    const { ac, plans } = await openLargeLog(major)
+    const positions = (events: readonly { position: bigint }[]) => events.map(({ position }) => Number(position))
+    const rare = [7, 10_007]
+    expect(positions(await ac.log.read({ on: ['bulk.rare'] }))).toEqual(rare)
+    expect(positions(await ac.log.read({ on: ['bulk.rare'], limit: 1 }))).toEqual([7])
+    expect(positions(await ac.log.read({ on: ['bulk.rare'], from: 7n }))).toEqual([10_007])
+    expect(positions(await ac.log.list({ on: ['bulk.rare'] }))).toEqual(rare.toReversed())
+    expect(positions(await ac.log.list({ on: ['bulk.rare'], limit: 1 }))).toEqual([10_007])
+    expect(positions(await ac.log.list({ limit: 2 }))).toEqual([EVENTS, EVENTS - 1])
+    expect(positions(await ac.log.list({ on: ['bulk.one'], limit: 150 }))).toHaveLength(150)
+    expect(positions(await ac.log.list({ tenant: 'nobody' }))).toEqual([])
+    expect(positions(await ac.log.correlated('rare'))).toEqual(rare)
+    const aggregate = { type: 'lamp', id: '7' }
+    const ofAggregate = Array.from({ length: EVENTS / 100 }, (_, n) => n * 100 + 7)
+    expect(positions(await ac.log.stream(aggregate))).toEqual(ofAggregate)
+    expect(positions(await ac.log.stream(aggregate, { limit: 2 }))).toEqual([7, 107])
+    expect(positions(await ac.log.list({ aggregate, on: ['bulk.rare'] }))).toEqual(rare.toReversed())
+    expect((await ac.log.last(aggregate))?.position).toBe(BigInt(EVENTS - 93))
+    const reads = plans.filter(({ text }) => text.includes(') part'))
+    expect(reads.length).toBeGreaterThan(12)
+    expect(unwanted(reads)).toEqual(new Set())
+  },
+)
+
+function unwanted(plans: readonly Plan[]): Set<string> {
+  const types = plans.flatMap(({ nodes }) => nodes.map(({ type }) => type))
+  return new Set(types.filter((type) => /Sort|Bitmap|Seq/.test(type)))
+}

@@ -1,0 +1,43 @@
+/**
+ * Reads a stretch of the log until enough events passed the filter, window by window: no statement takes longer the larger
+ * the log is, however few events pass.
+ */
+import { type Queryable, SQLSTATE, sqlstateOf } from '../postgres/index.ts'
+import type { EventRow } from './event-row.ts'
+import { afterRead, afterTimeout, FIRST_WINDOW } from './read-window.ts'
+import { selectWindow, type WindowFilter } from './window-statements.ts'
+
+/** The first events above `after` and up to `upTo`, or the last ones with `newestFirst`. */
+export async function readThrough(db: Queryable, wanted: WindowFilter): Promise<EventRow[]> {
+  const rows: EventRow[] = []
+  let { after, upTo } = wanted
+  let window = FIRST_WINDOW
+  while (after < upTo && rows.length < wanted.limit) {
+    const part = wanted.newestFirst
+      ? { after: greatest(after, upTo - window.positions), upTo }
+      : { after, upTo: least(upTo, after + window.positions) }
+    const limit = wanted.limit - rows.length
+    try {
+      const found = await selectWindow(db, { ...wanted, ...part, limit })
+      rows.push(...found)
+      window = afterRead(window, { covered: part.upTo - part.after, found: found.length, limit })
+    } catch (error) {
+      // A stretch that takes longer than the server allows is asked for in smaller pieces.
+      const narrower = sqlstateOf(error) === SQLSTATE.queryCanceled ? afterTimeout(window) : undefined
+      if (narrower === undefined) throw error
+      window = narrower
+      continue
+    }
+    if (wanted.newestFirst) upTo = part.after
+    else after = part.upTo
+  }
+  return rows
+}
+
+function least(a: bigint, b: bigint): bigint {
+  return a < b ? a : b
+}
+
+function greatest(a: bigint, b: bigint): bigint {
+  return a > b ? a : b
+}
