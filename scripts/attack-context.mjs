@@ -6,12 +6,13 @@
  *   ac                           an instance on the database, to emit with; it is never started
  *   sql(text, values)            a statement of the superuser; gives the rows
  *   start(toml, options)         `aftercommit start` with this file, once it is ready
+ *   cli(...words)                a command of `aftercommit` on the database; gives `code`, `stdout` and `stderr`
  *   mount(options)               a process that serves `/sse`, `/graphql` (streams and WebSockets) and `/inbound`
  *   redis()                      a real redis-server with a plain client
  *   until(look, what)            waits until `look` gives something; broken when it never does
  *   hold(condition, what)        broken with these words when the condition is false
  */
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -84,6 +85,14 @@ async function openContext(serverUrl, home, { quick, limitMs }) {
       if (isReady) await process_.line('Ready:')
       return process_
     },
+    cli: (...words) =>
+      new Promise((resolve) => {
+        const args = [join(root, 'dist/cli/main.js'), ...words]
+        const env = { PATH: process.env.PATH, HOME: folder, DATABASE_URL: url }
+        execFile(process.execPath, args, { cwd: folder, env, timeout: waitMs }, (error, stdout, stderr) =>
+          resolve({ code: error === null ? 0 : (error.code ?? null), stdout, stderr }),
+        )
+      }),
     async mount({ heapMb = 512, ...options } = {}) {
       const file = join(root, 'scripts/attack-server.mjs')
       const child = spawn(process.execPath, [`--max-old-space-size=${heapMb}`, file, url, JSON.stringify(options)], {

@@ -1,3 +1,5 @@
+import { printableLines } from './printable.ts'
+
 /**
  * The one base class of every error this library throws on purpose, and the list of its codes.
  * A code is a stable word that programs may branch on; docs/reference/errors.md has a section for each.
@@ -100,7 +102,8 @@ export class AftercommitError extends Error {
   readonly code: ErrorCode
 
   constructor(code: ErrorCode, message: string, options?: { cause?: unknown }) {
-    super(message, options)
+    // Messages quote names of events, keys and files, and end up in terminals.
+    super(printableLines(message), options)
     this.name = new.target.name
     this.code = code
   }

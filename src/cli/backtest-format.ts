@@ -1,11 +1,12 @@
 /** How a backtest looks in a terminal and as JSON. What would be sent is shown: it was asked for. */
 import type { BacktestObserver, BacktestReport } from '../observers/index.ts'
+import { printable } from '../printable.ts'
 import { formatTime } from './event-format.ts'
 import { toPlain } from './json.ts'
 import type { Output } from './output.ts'
 import { plural } from './plural.ts'
 import { previewLines } from './preview-format.ts'
-import { type Column, printable } from './table.ts'
+import type { Column } from './table.ts'
 import { wrap } from './wrap.ts'
 
 const COLUMNS: readonly Column[] = [

@@ -1,5 +1,6 @@
 /** How an explanation looks in a terminal: who acted and how it went, then who did not and why. */
 import type { EventExplanation, ExplainedAction, ExplainedObserver } from '../observers/index.ts'
+import { printable } from '../printable.ts'
 import { formatDuration } from '../runtime/index.ts'
 import { formatDue } from './delivery-format.ts'
 import { formatError } from './error-format.ts'
@@ -9,7 +10,6 @@ import { toJsonText } from './json.ts'
 import type { Colors, Output } from './output.ts'
 import { plural } from './plural.ts'
 import { previewLines } from './preview-format.ts'
-import { printable } from './table.ts'
 import { wrap } from './wrap.ts'
 
 /** `all`: those that are about other events get a place of their own too. */

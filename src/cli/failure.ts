@@ -2,6 +2,7 @@
 import type { ConfigError } from '../configuration/index.ts'
 import { AftercommitError, type ErrorCode } from '../errors.ts'
 import { EXIT, type ExitCode } from './exit-codes.ts'
+import { toJsonText } from './json.ts'
 import type { Output } from './output.ts'
 
 /** The command line was wrong in a way that only the command could see. */
@@ -30,7 +31,7 @@ export async function reportFailure(error: unknown, output: Output): Promise<Exi
   const { message, code, stack } = summarizeError(explained, { stack: true })
   if (output.json) {
     const mistakes = isConfigError(explained) ? { mistakes: explained.mistakes } : {}
-    output.warn(JSON.stringify({ error: { code: code ?? null, message: message.split('\n\n')[0], ...mistakes } }))
+    output.warn(toJsonText({ error: { code: code ?? null, message: message.split('\n\n')[0], ...mistakes } }))
   } else {
     const { red, bold, dim } = output.talkColors
     output.warn(`${red(bold('Error:'))} ${message}`)

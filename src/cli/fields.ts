@@ -1,7 +1,8 @@
 /** One thing at length, for the `show` verbs: a name and a value per line, then JSON under a title. */
+
+import { printable } from '../printable.ts'
 import { toJsonText } from './json.ts'
 import type { Output } from './output.ts'
-import { printable } from './table.ts'
 
 /** A field that is null is left out. */
 export function printFields(fields: readonly (readonly [name: string, value: string | null])[], output: Output): void {

@@ -1,11 +1,12 @@
-/** JSON as this command prints it: snake_case like everywhere outside TypeScript, positions as text, numbers exact. */
+/** JSON as this command prints it: snake_case like everywhere outside TypeScript, positions as text, numbers exact, safe to show in a terminal. */
 import { stringifyJson } from '../events/index.ts'
+import { printable } from '../printable.ts'
 
 /** Nothing that comes from the log is too large to print. */
 const NO_LIMITS = { maxBytes: Number.MAX_SAFE_INTEGER, maxDepth: 1_000, name: 'output' }
 
 export function toJsonText(value: unknown, { layOut = false } = {}): string {
-  const text = stringifyJson(value, NO_LIMITS)
+  const text = printable(stringifyJson(value, NO_LIMITS))
   return layOut ? layOutJson(text) : text
 }
 

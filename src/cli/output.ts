@@ -1,5 +1,6 @@
 /** Data goes to standard output, talk to standard error. Programs get JSON, people get text, colour only if wanted. */
 import pc from 'picocolors'
+import { printableLines } from '../printable.ts'
 import { toJsonText } from './json.ts'
 import type { GlobalOptions } from './program.ts'
 import { type Column, renderTable } from './table.ts'
@@ -46,15 +47,16 @@ export function createOutput(
 ): Output {
   const { json = false, quiet = false, verbose = false } = options
   const colors = pc.createColors(wantsColor(stdout, env, options.color))
-  const data = (text: string) => void stdout.write(`${text}\n`)
-  const warn = (text: string) => void stderr.write(`${text}\n`)
+  const talkColors = pc.createColors(wantsColor(stderr, env, options.color))
+  const data = (text: string) => void stdout.write(`${safe(text, colors)}\n`)
+  const warn = (text: string) => void stderr.write(`${safe(text, talkColors)}\n`)
   const width = stdout.isTTY || env.COLUMNS ? Number(env.COLUMNS) || stdout.columns || 80 : Number.POSITIVE_INFINITY
   return {
     json,
     quiet,
     verbose,
     colors,
-    talkColors: pc.createColors(wantsColor(stderr, env, options.color)),
+    talkColors,
     width,
     data,
     talk: (text) => (quiet ? undefined : warn(text)),
@@ -66,6 +68,18 @@ export function createOutput(
     },
   }
 }
+
+/** Values may hold anything. Where there is colour, the sequences that set it stay. */
+function safe(text: string, { isColorSupported }: Colors): string {
+  if (!isColorSupported) return printableLines(text)
+  return text
+    .split(COLOR)
+    .map((part, at) => (at % 2 === 1 ? part : printableLines(part)))
+    .join('')
+}
+
+/** Bold, dim and the colours of text, begun or ended. The group keeps them when a text is split. */
+const COLOR = /(\u001b\[(?:0|1|2|22|3[0-79]|9[0-7])m)/
 
 /** What was asked for on the command line, then NO_COLOR, then FORCE_COLOR, then whether anybody would see it. */
 export function wantsColor(stream: { readonly isTTY?: boolean }, env: NodeJS.ProcessEnv, asked: boolean): boolean {

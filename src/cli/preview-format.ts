@@ -1,7 +1,7 @@
 /** What an action would send, for people: laid out, and a body that is JSON as JSON rather than as text in quotes. */
 import { parseJson } from '../events/index.ts'
+import { printable } from '../printable.ts'
 import { toJsonText } from './json.ts'
-import { printable } from './table.ts'
 
 export function previewLines(content: Readonly<Record<string, unknown>>): string[] {
   const { body } = content

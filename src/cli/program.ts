@@ -1,6 +1,7 @@
 /** Builds the tree of commands. A verb that was not asked for is a name and a summary; its file is not loaded. */
 import { styleText } from 'node:util'
 import { Command } from 'commander'
+import { printableLines } from '../printable.ts'
 import { VERSION } from '../version.ts'
 
 export interface Verb {
@@ -31,6 +32,7 @@ export async function createProgram(verbs: readonly Verb[], argv: readonly strin
     .helpOption('-h, --help', 'print help')
     .helpCommand(false)
     .exitOverride()
+    .configureOutput({ outputError: (text, write) => write(printableLines(text)) })
     .showHelpAfterError('See: aftercommit --help')
     .configureHelp({
       showGlobalOptions: true,

@@ -1,4 +1,5 @@
 /** Tables for people: as wide as needed and no wider than the terminal, where long values give way to `…`. */
+import { printable } from '../printable.ts'
 import type { Colors } from './output.ts'
 
 export interface Column {
@@ -68,10 +69,3 @@ export function widthOf(text: string): number {
 
 const WIDE =
   /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}/u
-
-/** Ids and names come from anywhere: what would move the cursor, break the line or turn the text around is spelt out. */
-export function printable(text: string): string {
-  return text.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (character) =>
-    character === '\u200d' ? character : `\\u${character.codePointAt(0)!.toString(16).padStart(4, '0')}`,
-  )
-}

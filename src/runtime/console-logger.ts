@@ -1,3 +1,4 @@
+import { printable } from '../printable.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { LOG_LEVELS, type Logger, type LogLevel } from './logger.ts'
 import { redacting } from './redacting-logger.ts'
@@ -34,23 +35,16 @@ export function consoleLogger(options: ConsoleLoggerOptions = {}): Logger {
 }
 
 function toJsonLine(level: LogLevel, time: Date, msg: string, fields: object): string {
-  return JSON.stringify({ ...fields, level, time: time.toISOString(), msg })
+  return printable(JSON.stringify({ ...fields, level, time: time.toISOString(), msg }))
 }
 
 function toHumanLine(level: LogLevel, time: Date, message: string, fields: object): string {
   const pairs = Object.entries(fields)
     .filter(([, value]) => value !== undefined)
-    .map(([key, value]) => ` ${oneLine(key)}=${toWord(value)}`)
-  return `${time.toISOString().slice(11, 23)} ${level.toUpperCase().padEnd(5)} ${oneLine(message)}${pairs.join('')}`
+    .map(([key, value]) => ` ${printable(key)}=${toWord(value)}`)
+  return `${time.toISOString().slice(11, 23)} ${level.toUpperCase().padEnd(5)} ${printable(message)}${pairs.join('')}`
 }
 
 function toWord(value: unknown): string {
-  return typeof value === 'string' && /^[\w.:/@+-]+$/.test(value) ? value : oneLine(JSON.stringify(value))
-}
-
-// A line break or an escape sequence inside a value would let it forge lines or repaint the terminal.
-function oneLine(text: string): string {
-  return text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, (char) => {
-    return `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
-  })
+  return typeof value === 'string' && /^[\w.:/@+-]+$/.test(value) ? value : printable(JSON.stringify(value))
 }

@@ -49,6 +49,30 @@ describe('output', () => {
     expect(written).toEqual({ stdout: 'data\n', stderr: 'warning\n' })
   })
 
+  it('spells out characters that a terminal obeys, in JSON and in text', () => {
+    const value = { 'a\u009b2J': ['\u202egnp.exe', '\u007f'] }
+    for (const isTTY of [false, true]) {
+      const { written, output } = capture({ json: true }, isTTY)
+      output.document(value)
+      output.line(value)
+      expect(written.stdout).not.toMatch(/[\u007f\u009b\u202e]/)
+      for (const line of isTTY ? [] : written.stdout.trim().split('\n')) expect(JSON.parse(line)).toEqual(value)
+    }
+    const { written, output } = capture({}, true)
+    const text = 'Nothing is called "\u009b2J\u001b[31m\u202e".\n\tSee docs'
+    for (const print of [output.data, output.talk, output.warn]) print(text)
+    expect(written.stdout).toBe('Nothing is called "\\u009b2J\\u001b[31m\\u202e".\n\tSee docs\n')
+    expect(written.stderr).toBe(written.stdout + written.stdout)
+  })
+
+  it('keeps colours of its own, and no other sequence', () => {
+    let written = ''
+    const stream = { isTTY: true, write: (text: string) => (written += text) }
+    const output = createOutput({ color: true }, { stdout: stream, stderr: stream, env: {} })
+    output.data(`${output.colors.red('bad')} \u001b[8mhidden\u001b[2J`)
+    expect(written).toBe('\u001b[31mbad\u001b[39m \\u001b[8mhidden\\u001b[2J\n')
+  })
+
   it('prints JSON on one line for programs and laid out for people', () => {
     const piped = capture({ json: true }, false)
     piped.output.document({ a: [1] })

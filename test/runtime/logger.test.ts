@@ -247,6 +247,13 @@ describe('consoleLogger', () => {
     expect(written[0]?.match(/\n/g)).toHaveLength(1)
     expect(written[0]).not.toContain('\u001b')
   })
+
+  test.each([true, false])('a line spells out C1 and bidirectional characters, as JSON %s', (json) => {
+    const { logger, written } = create({ json })
+    logger.info({ name: '\u009b2J', 'k\u202e': 1 }, 'a\u202eb')
+    expect(written[0]).not.toMatch(/[\u009b\u202e]/)
+    expect(written[0]).toContain('\\u009b2J')
+  })
 })
 
 describe('createThrottledLog', () => {

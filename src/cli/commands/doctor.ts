@@ -1,10 +1,10 @@
 import type { Command } from 'commander'
 import type { Finding, FindingLevel } from '../../index.ts'
+import { printable } from '../../printable.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { type Invocation, runCommand } from '../invocation.ts'
 import { loadRulesIfPossible } from '../observer-file.ts'
 import type { Output } from '../output.ts'
-import { printable } from '../table.ts'
 import { wrap } from '../wrap.ts'
 
 interface Options {

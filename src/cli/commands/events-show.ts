@@ -1,12 +1,12 @@
 import type { Command } from 'commander'
 import type { AftercommitEvent, EventTrace } from '../../index.ts'
+import { printable } from '../../printable.ts'
 import { formatAggregate, formatTime, toBrief, toFull } from '../event-format.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { findEvent } from '../find-event.ts'
 import { type Invocation, runCommand } from '../invocation.ts'
 import { toJsonText } from '../json.ts'
 import type { Output } from '../output.ts'
-import { printable } from '../table.ts'
 
 interface Options {
   readonly trace?: boolean

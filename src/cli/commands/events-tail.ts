@@ -1,11 +1,11 @@
 import { type Command, Option } from 'commander'
 import type { AftercommitEvent, StartPoint } from '../../index.ts'
+import { printable } from '../../printable.ts'
 import { collect, toStartPoint, toTime } from '../arguments.ts'
 import { formatAggregate, formatPayload, formatTime, toBrief } from '../event-format.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { type Invocation, runCommand } from '../invocation.ts'
 import type { Output } from '../output.ts'
-import { printable } from '../table.ts'
 
 interface Options {
   readonly on?: string[]

@@ -1,11 +1,12 @@
 import { type Command, Option } from 'commander'
 import type { ObserverStatus } from '../../observers/index.ts'
+import { printable } from '../../printable.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { type Invocation, runCommand } from '../invocation.ts'
 import { toPlain } from '../json.ts'
 import { IMPORT_FLAGS, IMPORT_HELP, loadRulesIfPossible } from '../observer-file.ts'
 import type { Output } from '../output.ts'
-import { type Column, printable } from '../table.ts'
+import type { Column } from '../table.ts'
 
 interface Options {
   readonly import?: string

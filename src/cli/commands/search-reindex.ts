@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander'
 import type { ReindexReport } from '../../index.ts'
+import { printable } from '../../printable.ts'
 import { toTime } from '../arguments.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { type Invocation, runCommand } from '../invocation.ts'
@@ -8,7 +9,7 @@ import { IMPORT_FLAGS, IMPORT_HELP, loadRules, requireFile } from '../observer-f
 import type { Output } from '../output.ts'
 import { plural } from '../plural.ts'
 import { createProgress, describeBar } from '../progress.ts'
-import { type Column, printable } from '../table.ts'
+import type { Column } from '../table.ts'
 
 interface Options {
   readonly since?: Date

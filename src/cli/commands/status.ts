@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import type { Status } from '../../index.ts'
+import { printable } from '../../printable.ts'
 import { formatDuration } from '../../runtime/index.ts'
 import { type DeliveryStatus, describeStates, printDeliveryTrouble, readDeliveryStatus } from '../delivery-status.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
@@ -7,7 +8,6 @@ import { HOLDER_COLUMNS, toHolderRow } from '../holder-table.ts'
 import { type Invocation, runCommand } from '../invocation.ts'
 import { toPlain } from '../json.ts'
 import type { Output } from '../output.ts'
-import { printable } from '../table.ts'
 
 export function define(command: Command): void {
   command.action(() => runCommand<object>(command, status))

@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { printable } from '../../printable.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { type Invocation, runCommand } from '../invocation.ts'
 import {
@@ -7,7 +8,6 @@ import {
   toSubscriptionJson,
   toSubscriptionRow,
 } from '../subscription-format.ts'
-import { printable } from '../table.ts'
 
 export function define(command: Command): void {
   command

@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import type { AftercommitEvent } from '../../index.ts'
+import { printable } from '../../printable.ts'
 import { formatDuration } from '../../runtime/index.ts'
 import { formatAggregate, formatTime, toBrief } from '../event-format.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
@@ -8,7 +9,6 @@ import { type Invocation, runCommand } from '../invocation.ts'
 import type { Output } from '../output.ts'
 import { plural } from '../plural.ts'
 import { findSubscription, formatOwner, type ShownSubscription, toSubscriptionJson } from '../subscription-format.ts'
-import { printable } from '../table.ts'
 
 export function define(command: Command): void {
   command

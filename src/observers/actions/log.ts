@@ -1,8 +1,8 @@
 /** `type = "log"`: a line in the log of the process. */
 import { z } from 'zod'
+import { printable } from '../../printable.ts'
 import type { ActionContext, ActionRequest, ActionType, PreparedAction } from '../action.ts'
 import { createMistakes } from './mistakes.ts'
-import { escapeControls } from './record.ts'
 import { rendering } from './rendering.ts'
 import { templateText } from './schema-parts.ts'
 
@@ -24,7 +24,7 @@ function prepare({ level, message }: LogConfig, { templates, logger, clock }: Ac
 
   // Escaped, so that no event can write a second line and pass it off as somebody else's.
   const lineOf = ({ scope }: Pick<ActionRequest, 'scope'>) =>
-    rendering('The log line', () => escapeControls(template.render(scope)))
+    rendering('The log line', () => printable(template.render(scope)))
 
   return {
     destination: null,

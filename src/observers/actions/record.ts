@@ -2,6 +2,7 @@
  * What run records keep of a call. They are read by people and kept for days, so nothing goes in that could be used:
  * no bodies, no values of the query, no headers but harmless ones, and of the answer a few characters made safe.
  */
+import { printable } from '../../printable.ts'
 import { isSecretName, maskSecrets } from '../../runtime/index.ts'
 import type { Answer } from '../network/index.ts'
 import type { Received } from '../observer-error.ts'
@@ -64,17 +65,10 @@ function excerpt(text: string, secrets: readonly string[]): string {
   const masked = hide(text, secrets)
   // Most answers are a word, and need none of this.
   if (/^[a-z ]{0,20}$/i.test(masked)) return masked
-  return escapeControls([...maskSecrets(masked)].slice(0, LONGEST_EXCERPT).join(''))
+  return printable([...maskSecrets(masked)].slice(0, LONGEST_EXCERPT).join(''))
 }
 
 /** The same text without these. */
 export function hide(text: string, secrets: readonly string[]): string {
   return secrets.reduce((rest, secret) => (secret.length >= 4 ? rest.replaceAll(secret, MASK) : rest), text)
 }
-
-/** Control characters, lone halves of surrogate pairs and marks that turn the direction of text become `\uXXXX`. */
-export function escapeControls(text: string): string {
-  return text.replace(UNSAFE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
-}
-
-const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]|\p{Surrogate}/gu
