@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { beforeAll, expect, test } from 'vitest'
 import {
   checksumOf,
+  loadMigrations,
   type Migration,
   migrate,
   type SqlFile,
@@ -72,6 +73,31 @@ test('kill -9 at random moments: running it again arrives at the schema of a cle
     expect(await again.exited, `killed after ${moment} ms:\n${again.lines.join('\n')}`).toMatchObject({ code: 0 })
     expect(await schemaSnapshot(db), `killed after ${moment} ms`).toEqual(expected)
     expect(await schemaStatus(db, DEFINITION)).toMatchObject({ state: 'current' })
+  }
+})
+
+test('kill -9 in the middle of the real migration, ten times: running it again arrives at the schema of a clean install', async () => {
+  const clean = await openTestDatabase()
+  await migrate(clean.db)
+  const expected = await schemaSnapshot(clean.db)
+  const count = (await loadMigrations()).length
+
+  for (let round = 0; round < 10; round++) {
+    const { db, url } = await openTestDatabase()
+    const child = spawnScript(MIGRATOR, [url, '{}'])
+    // After the start, after each migration, and while functions are put in place.
+    const after = round === 0 ? 'started' : `applied ${String(Math.min(round, count)).padStart(4, '0')}`
+    await child.waitForLine(after)
+    const moment = Math.random() * (round < count ? 30 : 200)
+    await sleep(moment)
+    child.kill('SIGKILL')
+    await child.exited
+
+    const again = spawnScript(MIGRATOR, [url, '{}'])
+    const killed = `killed ${moment} ms after "${after}"`
+    expect(await again.exited, `${killed}:\n${again.lines.join('\n')}`).toMatchObject({ code: 0 })
+    expect(await schemaSnapshot(db), killed).toEqual(expected)
+    expect(await schemaStatus(db)).toMatchObject({ state: 'current' })
   }
 })
 
