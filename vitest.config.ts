@@ -1,5 +1,7 @@
+import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
+import { SpreadSequencer } from './test/support/sequencer.ts'
 import { STRICT } from './test/support/strict.ts'
 
 const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.url))
@@ -15,17 +17,22 @@ const shared = {
 }
 
 // The suffix of a test says what must be running: *.test.ts is pure, *.pg.test.ts needs Postgres,
-// *.host.test.ts plays whole processes, kills servers and needs the machine more or less for itself.
+// *.host.test.ts plays whole processes and kills servers of its own.
 const needs = ['test/**/*.pg.test.ts', 'test/**/*.host.test.ts', 'test/guarantees/**']
+
+// Every project runs side by side with the others. Many tests wait, for a killed process, a restarted server or a lease,
+// so there are more workers than cores; the servers of the suite bound how many.
+const maxWorkers = Math.min(availableParallelism() + 2, 12)
 
 export default defineConfig({
   test: {
+    maxWorkers,
+    sequence: { sequencer: SpreadSequencer },
     projects: [
       {
         ...shared,
         test: {
           name: 'fast',
-          sequence: { groupOrder: 0 },
           include: ['test/**/*.test.ts'],
           exclude: needs,
           execArgv: STRICT,
@@ -38,13 +45,11 @@ export default defineConfig({
         test: {
           name: 'postgres',
           execArgv: STRICT,
-          sequence: { groupOrder: 1 },
           include: ['test/**/*.pg.test.ts'],
           exclude: ['test/guarantees/**'],
           globalSetup: ['test/support/global-setup.ts'],
           testTimeout: 60_000,
           hookTimeout: 60_000,
-          maxWorkers: 2,
         },
       },
       {
@@ -52,12 +57,10 @@ export default defineConfig({
         test: {
           name: 'host',
           execArgv: STRICT,
-          sequence: { groupOrder: 2 },
           include: ['test/**/*.host.test.ts'],
           exclude: ['test/guarantees/**'],
           testTimeout: 300_000,
           hookTimeout: 120_000,
-          fileParallelism: false,
         },
       },
       {
@@ -65,13 +68,10 @@ export default defineConfig({
         test: {
           name: 'guarantees',
           execArgv: STRICT,
-          sequence: { groupOrder: 3 },
           include: ['test/guarantees/**/*.test.ts'],
           globalSetup: ['test/support/global-setup.ts'],
           testTimeout: 180_000,
           hookTimeout: 120_000,
-          // They mostly wait: for a killed process, a restarted server, a lease. Each has a database of its own.
-          maxWorkers: 3,
         },
       },
     ],

@@ -1,12 +1,14 @@
 /**
  * `npm run build`: migrations into TypeScript, TypeScript into dist/ of both packages.
  *
- * Does nothing when no input changed since the last build that succeeded, so that `npm start` may always call it. The
+ * Does nothing when no input changed since the last build that succeeded, so that `npm start` may always call it, and
+ * several tests at once: one builds, the others wait for it. The
  * stamp lies outside dist/, which is published whole, and is believed only while every file it names is still there.
  */
 import { createHash } from 'node:crypto'
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { lock } from './lock.mjs'
 import { root, run, runTool, seconds } from './steps.mjs'
 
 // embedded/ comes first: the types of its dist/ are what src/ sees of it.
@@ -17,6 +19,7 @@ const packages = [
 const generated = 'src/postgres/migrations.generated.ts'
 const command = 'dist/cli/main.js'
 const stampFile = 'node_modules/.cache/aftercommit/build.json'
+const lockFile = 'node_modules/.cache/aftercommit/build.lock'
 
 const say = process.argv.includes('--quiet') ? () => {} : (line) => console.log(line)
 const started = performance.now()
@@ -24,6 +27,11 @@ const inputs = hashInputs()
 if (isUpToDate(inputs)) {
   say('build: up to date')
 } else {
+  await lock(join(root, lockFile))
+  if (isUpToDate(inputs)) {
+    say('build: another process has just built this')
+    process.exit(0)
+  }
   rmSync(join(root, stampFile), { force: true })
   await step('embed migrations', () => run(process.execPath, ['scripts/embed-migrations.mjs']))
   for (const { name, project, source, out } of packages) {
@@ -48,7 +56,8 @@ function hashInputs() {
     ...packages.flatMap(({ source, project }) => [...listFiles(source), project]),
     ...listFiles('migrations'),
     ...listFiles('sql'),
-    ...listFiles('scripts'),
+    'scripts/build.mjs',
+    'scripts/embed-migrations.mjs',
     'tsconfig.base.json',
     'package.json',
     'embedded/package.json',

@@ -1,9 +1,10 @@
 import { fileURLToPath } from 'node:url'
 import { beforeAll, expect, it } from 'vitest'
+import { buildPackage } from '../support/build.ts'
 import { testDatabase } from '../support/database.ts'
-import { build, runCli, startCli } from './support.ts'
+import { runCli, startCli } from './support.ts'
 
-beforeAll(build)
+beforeAll(buildPackage)
 
 const cwd = fileURLToPath(new URL('../../examples/05-own-action', import.meta.url))
 

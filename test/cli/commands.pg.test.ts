@@ -3,10 +3,11 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { VERSION } from '../../src/version.ts'
+import { buildPackage } from '../support/build.ts'
 import { connect, testDatabase } from '../support/database.ts'
-import { build, emptyFolder, runCli } from './support.ts'
+import { emptyFolder, runCli } from './support.ts'
 
-beforeAll(build)
+beforeAll(buildPackage)
 
 describe('the command line', () => {
   it('prints its version and its help to standard output', async () => {

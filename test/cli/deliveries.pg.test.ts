@@ -1,10 +1,11 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { mails, work } from '../delivery/support/open-delivering.ts'
 import { gate, openOperating } from '../delivery/support/open-operating.ts'
+import { buildPackage } from '../support/build.ts'
 import { eventually } from '../support/eventually.ts'
-import { build, runCli } from './support.ts'
+import { runCli } from './support.ts'
 
-beforeAll(build)
+beforeAll(buildPackage)
 
 /** Deliveries 1 and 2 wait for a worker, 3 is due in an hour, 4 failed once, 5 is a timer of nobody. */
 async function someWork() {

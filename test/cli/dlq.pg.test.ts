@@ -1,9 +1,10 @@
 import { beforeAll, describe, expect, it } from 'vitest'
+import { buildPackage } from '../support/build.ts'
 import { eventually } from '../support/eventually.ts'
 import { logWithLetters, readAudit, type SubscribedLog } from './subscribed-log.ts'
-import { build, runCli } from './support.ts'
+import { runCli } from './support.ts'
 
-beforeAll(build)
+beforeAll(buildPackage)
 
 interface Letter {
   readonly id: string

@@ -1,10 +1,11 @@
 import { beforeAll, describe, expect, it } from 'vitest'
+import { buildPackage } from '../support/build.ts'
 import { connect, testDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { createProxy } from '../support/proxy.ts'
-import { build, runCli, startCli } from './support.ts'
+import { runCli, startCli } from './support.ts'
 
-beforeAll(build)
+beforeAll(buildPackage)
 
 async function emptyLog() {
   const { url } = await testDatabase({ migrated: true })

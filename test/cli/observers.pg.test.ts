@@ -2,11 +2,12 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { instance } from '../log/support/open-log.ts'
+import { buildPackage } from '../support/build.ts'
 import { testDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
-import { build, emptyFolder, runCli } from './support.ts'
+import { emptyFolder, runCli } from './support.ts'
 
-beforeAll(build)
+beforeAll(buildPackage)
 
 const RULES = `
 [observers.bright]

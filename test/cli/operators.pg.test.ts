@@ -2,10 +2,11 @@ import { randomBytes } from 'node:crypto'
 import type pg from 'pg'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { createAftercommit, type Finding } from '../../src/index.ts'
+import { buildPackage } from '../support/build.ts'
 import { connect, testDatabase } from '../support/database.ts'
-import { build, runCli } from './support.ts'
+import { runCli } from './support.ts'
 
-beforeAll(build)
+beforeAll(buildPackage)
 
 async function emptyLog() {
   const { url } = await testDatabase({ migrated: true })

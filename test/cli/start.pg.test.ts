@@ -2,12 +2,13 @@ import { renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, it } from 'vitest'
 import { instance } from '../log/support/open-log.ts'
+import { buildPackage } from '../support/build.ts'
 import { connect, testDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { httpReceiver } from '../support/receivers.ts'
-import { build, emptyFolder, runCli, startCli } from './support.ts'
+import { emptyFolder, runCli, startCli } from './support.ts'
 
-beforeAll(build)
+beforeAll(buildPackage)
 
 const webhook = (url: string, path: string, more = '') => `
 [network]

@@ -1,10 +1,11 @@
 import { hostname } from 'node:os'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { buildPackage } from '../support/build.ts'
 import { eventually } from '../support/eventually.ts'
 import { logWithLetters, readAudit, subscribedLog } from './subscribed-log.ts'
-import { build, runCli } from './support.ts'
+import { runCli } from './support.ts'
 
-beforeAll(build)
+beforeAll(buildPackage)
 
 describe('subscriptions list', () => {
   it('shows where each stands, who runs it and what it could not handle, in 80 columns', async () => {

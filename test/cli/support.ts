@@ -1,12 +1,10 @@
 /** Runs the built command as its users do: a process of its own, in a folder of its own, with a clean environment. */
-import { spawn, spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import pg from 'pg'
 import { onTestFinished } from 'vitest'
-import { serverUrl } from '../support/database.ts'
 import { type TestProcess, watch } from '../support/processes.ts'
 import { STRICT } from '../support/strict.ts'
 
@@ -23,22 +21,6 @@ export interface CliResult {
   code: number | null
   stdout: string
   stderr: string
-}
-
-/** Test files run side by side, and two builds at once would read each other's half-written files. */
-export async function build(): Promise<void> {
-  const client = new pg.Client(serverUrl())
-  await client.connect()
-  try {
-    await client.query(`select pg_advisory_lock(hashtextextended('aftercommit test build', 0))`)
-    const { status, stdout, stderr } = spawnSync(process.execPath, ['scripts/build.mjs'], {
-      cwd: root,
-      encoding: 'utf8',
-    })
-    if (status !== 0) throw new Error(`the build failed:\n${stdout}\n${stderr}`)
-  } finally {
-    await client.end()
-  }
 }
 
 export function runCli(args: readonly string[], { env = {}, cwd = emptyFolder(), input = '' }: CliOptions = {}) {

@@ -1,9 +1,9 @@
 import type pg from 'pg'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { buildPackage } from '../support/build.ts'
 import { subscribedLog } from './subscribed-log.ts'
-import { build } from './support.ts'
 
-beforeAll(build)
+beforeAll(buildPackage)
 
 /** Somebody writes a row by hand where a transaction was rolled back, after readers were told that all was final. */
 async function writeBelowTheFrontier(sql: pg.Client, position: number): Promise<void> {

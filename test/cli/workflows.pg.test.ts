@@ -2,10 +2,11 @@ import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { Workflow } from '../../src/index.ts'
 import { instance } from '../log/support/open-log.ts'
+import { buildPackage } from '../support/build.ts'
 import { testDatabase } from '../support/database.ts'
-import { build, runCli } from './support.ts'
+import { runCli } from './support.ts'
 
-beforeAll(build)
+beforeAll(buildPackage)
 
 const MODULE = fileURLToPath(new URL('./workflows.mjs', import.meta.url))
 const { lamp } = (await import(MODULE)) as { lamp: Workflow }

@@ -4,8 +4,8 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { redisRelay } from '../../src/adapters/redis/index.ts'
 import { reloadHook } from '../../src/hooks/index.ts'
 import type { Aftercommit } from '../../src/instance.ts'
-import { build } from '../cli/support.ts'
 import { ear, openHooks } from '../hooks/support/open-hooks.ts'
+import { buildPackage } from '../support/build.ts'
 import { eventually } from '../support/eventually.ts'
 import { spawnScript } from '../support/processes.ts'
 import { hasRedis, noRedis, type RedisServer, startRedis } from '../support/redis.ts'
@@ -187,7 +187,7 @@ describe.runIf(hasRedis())('three instances with a Redis between them', () => {
 })
 
 describe.runIf(hasRedis())('the process that publishes', () => {
-  beforeAll(build)
+  beforeAll(buildPackage)
 
   it('is replaced when it is killed, and no word is missing', async () => {
     const redis = await startRedis()

@@ -3,15 +3,16 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { build, emptyFolder, runCli, startCli } from '../cli/support.ts'
+import { emptyFolder, runCli, startCli } from '../cli/support.ts'
 import { instance } from '../log/support/open-log.ts'
+import { buildPackage } from '../support/build.ts'
 import { connect, testDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { hasRedis, noRedis, startRedis } from '../support/redis.ts'
 
 const WITHOUT_CLIENT = fileURLToPath(new URL('./without-client.mjs', import.meta.url))
 
-beforeAll(build)
+beforeAll(buildPackage)
 
 const RULE = '[observers.note]\non = "lamp.lit"\nactions = [{ type = "log" }]\n'
 

@@ -52,4 +52,4 @@ export default async function setup(project: TestProject): Promise<() => Promise
 }
 
 /** Nothing here survives a power cut, and many tests share a server. No plan depends on any of it. */
-const QUICK = { fsync: 'off', full_page_writes: 'off', max_connections: '200', max_prepared_transactions: '20' }
+const QUICK = { fsync: 'off', full_page_writes: 'off', max_connections: '400', max_prepared_transactions: '20' }

@@ -1,0 +1,11 @@
+import { expect, test } from 'vitest'
+import { spread } from '../support/sequencer.ts'
+
+test('files that wait are spread evenly among those that do not, each kind in its own order', () => {
+  expect(spread(['A', 'B'], ['1', '2', '3', '4', '5', '6'])).toEqual(['1', 'A', '2', '3', '4', 'B', '5', '6'])
+})
+
+test('one kind alone keeps its order', () => {
+  expect(spread([], ['b', 'a'])).toEqual(['b', 'a'])
+  expect(spread(['b', 'a'], [])).toEqual(['b', 'a'])
+})
