@@ -43,9 +43,9 @@ export interface Removed extends Changed {
 }
 
 /**
- * Takes rows away, claimed or not; no completion finds them then. The dead letter that one was made from again is given
- * up with it. A row that fails at this very moment moves to another segment, unseen by this statement: repeat it until
- * none is left.
+ * Takes rows away, claimed or not; no completion finds them then. The row of a workflow's effect loses its claim instead and is due at
+ * once, whatever its destination: a worker tells the workflow. The dead letter that a row was made from again is discarded.
+ * A row that fails at this very moment moves to another segment, unseen by this statement: repeat it until none is left.
  */
 export async function removeDeliveries(
   db: Queryable,
@@ -53,17 +53,35 @@ export async function removeDeliveries(
   mark: { who: string; reason: string },
 ): Promise<Removed> {
   const { rows } = await db.query<ChangedRow & { claimed: boolean }>(
-    `with removed as (
-       delete from ${db.schema}.deliveries
-        where segment in (0, 1, 2, 3, 4) and id = any (($1::text)::bigint[])
-       returning id, lane, token, letter),
+    `with chosen as materialized (
+       select d.segment, d.id, d.token, d.letter, l.kind, l.name, l.kind = 'effect' and d.payload ? 'generation' and not d.payload ? 'cancelled' as tells
+         from ${db.schema}.deliveries d
+         join ${db.schema}.delivery_lanes l on l.lane = d.lane
+        where d.segment in (0, 1, 2, 3, 4) and d.id = any (($1::text)::bigint[])
+          for update of d),
+     deleted as (
+       delete from ${db.schema}.deliveries d
+        using chosen c
+        where not c.tells and d.segment = c.segment and d.id = c.id
+       returning d.id),
+     told as (
+       update ${db.schema}.deliveries d
+          set segment = 0, token = null, worker = null, alone = false, letter = null, error = null, attempts = 0,
+              run_at = clock_timestamp(),
+              lane = ${db.schema}.delivery_lane(l.kind, l.name, '', l.tenant, l.priority),
+              payload = d.payload || jsonb_build_object('cancelled',
+                jsonb_build_object('attempts', d.attempts, 'reason', $2::text || ' cancelled it: ' || $3::text))
+         from chosen c, ${db.schema}.delivery_lanes l
+        where c.tells and d.segment = c.segment and d.id = c.id and l.lane = d.lane
+       returning d.id),
+     removed as (
+       select c.* from chosen c where c.id in (select id from deleted union all select id from told)),
      discarded as (
        update ${db.schema}.letters
           set status = 'discarded', who = $2::text, reason = $3::text, changed_at = clock_timestamp()
         where id in (select letter from removed where letter is not null) and status = 'redriving')
-     select r.id::text as id, l.kind || ' ' || l.name as name, r.token is not null as claimed
-       from removed r
-       join ${db.schema}.delivery_lanes l on l.lane = r.lane`,
+     select r.id::text as id, r.kind || ' ' || r.name as name, r.token is not null as claimed
+       from removed r`,
     [`{${ids.join(',')}}`, mark.who, mark.reason],
   )
   return { ...toChanged(rows), claimed: rows.some(({ claimed }) => claimed) }

@@ -37,8 +37,8 @@ export interface Deliveries extends Pausing {
   /** Due now instead of later; what is running or due already is left alone. Answers how many. */
   retry(which: DeliveryChoice, action?: DeliveryAction): Promise<number>
   /**
-   * Never done, and no dead letter. One that is being worked on is told by its signal within a second, and its end changes
-   * nothing. Its owner is not told. Answers how many.
+   * Never done, and no dead letter. A handler that is running sees its signal fire within a second, and its end changes
+   * nothing. The row of an effect stays until its workflow was told; cancelling that row again removes it. Answers how many.
    */
   cancel(which: DeliveryChoice, action?: DeliveryAction): Promise<number>
   /** Names that are paused; for destinations see `destinations()`. */
@@ -77,7 +77,9 @@ export function createDeliveries({ database, metrics, nudge }: OperateOptions): 
       ids.push(...removed.ids)
       for (const name of removed.names) names.add(name)
       claimed ||= removed.claimed
-      left = removed.ids.length === left.length ? [] : await selectIds(tx, { ids: left })
+      const done = new Set(removed.ids)
+      const missed = left.filter((id) => !done.has(id))
+      left = missed.length === 0 ? [] : await selectIds(tx, { ids: missed })
     }
     if (ids.length === 0) return 0
     if (claimed) await raiseVersion(tx)

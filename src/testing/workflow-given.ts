@@ -31,7 +31,7 @@ export interface Given<State, Input, Event, Effect, Rejection> {
   whenTimePasses(duration: Duration): When<State, Input, Event, Effect, Rejection>
   /** An effect that was asked for is done; what its handler returned comes in as an input. */
   whenDone(effect: Effect, answer?: Input): When<State, Input, Event, Effect, Rejection>
-  /** An effect ran out of tries: the workflow hears of it through `onDeadLetter`. */
+  /** An effect ran out of attempts or was cancelled: the workflow hears of it through `onDeadLetter`. */
   whenDead(effect: Effect, error?: Error): When<State, Input, Event, Effect, Rejection>
 }
 

@@ -8,6 +8,7 @@ import { parseRetry, runWithCause, toMs } from '../runtime/index.ts'
 import { causeFrom, chainFrom } from './chain.ts'
 import { effectWorkName } from './names.ts'
 import { createPatience, endingOf, letterEvent, RETRY, type RunningParts, TIMEOUT, whilePaused } from './registered.ts'
+import { reportCancelled } from './report-cancelled.ts'
 import { reportDead } from './report-dead.ts'
 import type { EffectPayload } from './to-write.ts'
 import type { EffectContext, EffectHandler, EffectWork, Workflow } from './workflow.ts'
@@ -53,15 +54,20 @@ function toWork(
 ): Work {
   const { engine, store } = parts
   const setting = `${workflow.type}.effects.${name}`
-  const endsWithLife = workflow.effectsOnCompletion === 'cancel'
+  const endsWithLife = workflow.effectsOnCompletion !== 'run'
   const patiently = createPatience()
 
   async function run(delivery: Delivery, context: RunContext): Promise<void> {
     const payload = delivery.payload as EffectPayload
     const instance = { type: workflow.type, id: delivery.key! }
-    // What begins with the step that asked for it needs no look at whether it was paused since.
-    const standing = delivery.fresh && !endsWithLife ? 'open' : await store.standing(instance, payload.generation)
-    if (standing === 'over' && endsWithLife) return
+    const { cancelled } = payload
+    if (cancelled) return patiently(workflow, () => reportCancelled(workflow, delivery, context, cancelled, parts))
+    // A fresh effect begins with the step that asked for it: the instance cannot have been paused or ended since.
+    const standing = delivery.fresh ? 'open' : await store.standing(instance, payload.generation)
+    if (standing === 'over' && endsWithLife && !payload.closing) {
+      const ended = { attempts: delivery.attempt - 1, reason: 'its instance was over before it began' }
+      return patiently(workflow, () => reportCancelled(workflow, delivery, context, ended, parts))
+    }
     if (standing === 'paused') throw whilePaused(instance)
     await patiently(workflow, async () => {
       const told = toContext(workflow, delivery, payload, context)

@@ -10,7 +10,7 @@ export interface Pending<Input, Effect> {
 export const NOTHING_PENDING: Pending<never, never> = { timers: [], effects: [] }
 
 export function pendingAfter<S, I, E, F>(
-  { effectsOnCompletion = 'run' }: Pick<Workflow, 'effectsOnCompletion'>,
+  { effectsOnCompletion = 'cancel' }: Pick<Workflow, 'effectsOnCompletion'>,
   before: Pending<I, F>,
   step: AcceptedStep<S, I, E, F>,
 ): Pending<I, F> {
@@ -23,10 +23,10 @@ export function pendingAfter<S, I, E, F>(
   return { timers: [...kept, ...step.timers], effects }
 }
 
-/** What goes with the end of a life: everything it asked for, in its last decision too. */
+/** The end of a life cancels the effects that earlier decisions asked for. The last decision knows that it is the last. */
 function effectsOfLife<S, I, E, F>(before: Pending<I, F>, step: AcceptedStep<S, I, E, F>): readonly F[] {
-  if (step.completed) return []
-  return step.continuesAfter === undefined ? [...before.effects, ...step.effects] : step.effects
+  const isEnd = step.completed || step.continuesAfter !== undefined
+  return isEnd ? step.effects : [...before.effects, ...step.effects]
 }
 
 /** The one that fires first; of several at the same moment, the one that was armed first. */

@@ -21,7 +21,18 @@ export interface EffectPayload {
   readonly name: string
   readonly effect: unknown
   readonly generation: number
+  /** Asked for by the decision that ended the instance: it is done although the instance is over. */
+  readonly closing?: true | undefined
+  /** Set in the row when an operator cancels the effect: the workflow is told instead of the handler being called. */
+  readonly cancelled?: Cancelled | undefined
   readonly chain: StoredChain
+}
+
+export interface Cancelled {
+  /** Attempts before the effect was cancelled. */
+  readonly attempts: number
+  /** Why: a clause without a full stop. */
+  readonly reason: string
 }
 
 /** What the row of a timer holds, or of an input that waits for its instance to be resumed. */
@@ -86,7 +97,13 @@ export function toAccepted<S, I, E, F, R>(
     continuesAfter: step.continuesAfter,
     completed: step.completed,
     effects: step.effects.map((effect, n) =>
-      toNewEffect(workflow, instance, effect, { first, n, generation, handedOn }),
+      toNewEffect(workflow, instance, effect, {
+        first,
+        n,
+        generation,
+        closing: step.completed ? true : undefined,
+        handedOn,
+      }),
     ),
     // What is over does not wake up again.
     timers: step.completed ? [] : step.timers.map((timer, n) => toNewTimer(instance.id, timer, { first, n, handedOn })),
@@ -163,11 +180,16 @@ function toNewEffect<S, I, E, F, R>(
   workflow: Workflow<S, I, E, F, R>,
   { type, id }: InstanceRef,
   effect: F,
-  { first, n, generation, handedOn }: { first: number; n: number; generation: number; handedOn: StoredChain },
+  {
+    first,
+    n,
+    handedOn,
+    ...life
+  }: { first: number; n: number; handedOn: StoredChain } & Pick<EffectPayload, 'generation' | 'closing'>,
 ): NewEffect {
   const ordered = workflow.orderedEffects ?? false
   const name = effectNameOf(effect)
-  const payload: EffectPayload = { id: effectIdOf(type, id, first, n), name, effect, generation, chain: handedOn }
+  const payload: EffectPayload = { id: effectIdOf(type, id, first, n), name, effect, ...life, chain: handedOn }
   return {
     name: effectWorkName(type, name, ordered),
     ordered,

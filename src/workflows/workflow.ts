@@ -28,7 +28,10 @@ export interface WorkflowOptions<State, Input, Event, Effect, Rejection> {
   isTerminal?(state: State): boolean
   /** At most one instance that is not over has this key. An input that gives none leaves the key as it is. */
   uniqueKey?(input: Input): string | null | undefined
-  /** What the workflow is told when an effect or a timer of it became a dead letter. */
+  /**
+   * The input that tells the workflow of an effect or timer that became a dead letter, or of an effect that was cancelled
+   * (`letter.error.code` is EFFECT_CANCELLED).
+   */
   onDeadLetter?(letter: WorkflowLetter<Effect, Input>): Input | undefined
   /** Events of the log that are inputs: name → input, or undefined where it is none of ours. */
   readonly on?: Readonly<Record<string, (event: AnyEvent) => Input | undefined>>
@@ -37,7 +40,10 @@ export interface WorkflowOptions<State, Input, Event, Effect, Rejection> {
   readonly snapshots?: SnapshotOptions<State>
   /** Keep what was put in and what came of it. */
   readonly observe?: ObserveOptions<Input, Rejection>
-  /** What becomes of effects that are still to be done when an instance is over: `'run'` unless told. */
+  /**
+   * What becomes of effects that earlier decisions asked for and that have not begun when an instance is over. Effects of
+   * the decision that ends it are done. Default: 'cancel'.
+   */
   readonly effectsOnCompletion?: 'run' | 'cancel'
   /** One effect of an instance at a time, in order, also behind a dead letter. Side by side unless told. */
   readonly orderedEffects?: boolean
@@ -71,7 +77,7 @@ export interface ObserveOptions<Input, Rejection> {
   redactRejection?(reason: Rejection): unknown
 }
 
-/** An effect or a timer that ran out of tries. */
+/** An effect or a timer that ran out of attempts, or an effect that was cancelled. */
 export type WorkflowLetter<Effect, Input> = {
   readonly workflow: { readonly type: string; readonly id: string }
   readonly error: ErrorRecord

@@ -133,7 +133,7 @@ export function createWorkflows(options: WorkflowsOptions): WorkflowsPart {
   const store = createPostgresStore({
     database,
     log,
-    endsEffects: (type) => known.get(type)?.effectsOnCompletion === 'cancel',
+    endsEffects: (type) => known.has(type) && known.get(type)!.effectsOnCompletion !== 'run',
     onWork: () => delivering.wake(),
     claiming: delivering.claiming,
     onSchemaTooNew: settings.onSchemaTooNew,

@@ -224,7 +224,7 @@ test('a delivery whose attempt fails at the moment it is cancelled is cancelled 
   const cancelled = deliveries.cancel(id)
   await eventually(async () => {
     const { rowCount } = await watcher.query(
-      `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database() and query like '%removed%'`,
+      `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database() and query like '%as tells%'`,
     )
     return rowCount === 1
   })

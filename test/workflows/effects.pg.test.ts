@@ -175,31 +175,141 @@ describe('an effect', () => {
     expect(seen).toEqual(['a1', 'a2', 'b1', 'c1'])
   })
 
-  it('is not begun any more when its instance is over and it is to go with it', async () => {
+  it("is cancelled when its instance is over before it began, unless effectsOnCompletion is 'run'", async () => {
     const { open, rows } = await openWorkflows()
     const seen: string[] = []
-    const workflow = (effectsOnCompletion: 'run' | 'cancel') =>
+    const told: unknown[] = []
+    const workflow = (type: string, effectsOnCompletion?: 'run' | 'cancel') =>
       defineWorkflow<State, Input, Event, Effect, Rejection>({
         ...options,
-        type: effectsOnCompletion,
-        effectsOnCompletion,
+        type,
+        ...(effectsOnCompletion && { effectsOnCompletion }),
+        onDeadLetter(letter) {
+          told.push(letter)
+          return { type: 'failed', orderId: letter.workflow.id, code: letter.error.code! }
+        },
       })
-    const [runs, cancels] = [workflow('run'), workflow('cancel')]
+    const all = [workflow('default'), workflow('cancels', 'cancel'), workflow('runs', 'run')]
     const writer = open()
-    for (const one of [runs, cancels]) {
+    for (const one of all) {
       writer.workflows.register(one)
       await writer.workflows.execute(one, place('1'))
       await writer.workflows.execute(one, { type: 'failed', orderId: '1', code: 'x' })
     }
     const worker = open()
-    for (const one of [runs, cancels]) {
+    for (const one of all) {
       worker.workflows.register(one, {
         effects: { charge: async (_, { workflow: { type } }) => void seen.push(type), notify: 'elsewhere' },
       })
     }
     await worker.start()
     await eventually(async () => (await rows('deliveries')) === 0)
-    expect(seen).toEqual(['run'])
+    expect(seen).toEqual(['runs'])
+    const cancelled = (type: string) =>
+      expect.objectContaining({
+        kind: 'effect',
+        workflow: { type, id: '1' },
+        effect: { type: 'charge', orderId: '1', total: 90 },
+        attempts: 0,
+        error: expect.objectContaining({ code: 'EFFECT_CANCELLED', message: expect.stringContaining('was over') }),
+      })
+    expect(told).toHaveLength(2)
+    expect(told).toEqual(expect.arrayContaining([cancelled('default'), cancelled('cancels')]))
+    expect(worker.lines.filter((line) => line.includes('an effect was cancelled'))).toHaveLength(2)
+    expect(await worker.deadLetters.count()).toBe(0)
+  })
+
+  it('is done when the decision that ends the instance asks for it', async () => {
+    const { open } = await openWorkflows()
+    const refunded: string[] = []
+    const order = defineWorkflow({
+      type: 'order',
+      id: ({ id }: { id: string }) => id,
+      initial: () => 'open',
+      evolve: (_, { type }: { type: 'cancelled' }) => type,
+      decide: () => accept([{ type: 'cancelled' }], { effects: [{ type: 'refund' }] }),
+      isTerminal: (state) => state === 'cancelled',
+    })
+    const writer = open()
+    writer.workflows.register(order)
+    await writer.workflows.execute(order, { id: '1' })
+    const worker = open()
+    worker.workflows.register(order, {
+      effects: { refund: (_: unknown, { workflow }: EffectContext) => void refunded.push(workflow.id) },
+    })
+    await worker.start()
+    await eventually(() => refunded.length === 1)
+  })
+
+  it('that an operator cancels is told to its workflow, paused destination or not, and its handler is not called', async () => {
+    const { open, rows } = await openWorkflows()
+    const called: string[] = []
+    const told: string[] = []
+    const workflow = defineWorkflow<State, Input, Event, Effect, Rejection>({
+      ...options,
+      destination: () => 'bank',
+      onDeadLetter({ workflow: { id }, error }) {
+        told.push(error.message)
+        return { type: 'failed', orderId: id, code: error.code! }
+      },
+    })
+    const writer = open()
+    writer.workflows.register(workflow)
+    await writer.workflows.execute(workflow, { ...place('42'), key: 'ada' })
+    await writer.deliveries.pause({ destination: 'bank' }, { who: 'ada' })
+    expect(await writer.deliveries.cancel({ name: 'fulfilment/charge' }, { who: 'ada', reason: 'wrong card' })).toBe(1)
+    const worker = open()
+    worker.workflows.register(workflow, {
+      effects: { charge: async () => void called.push('charge'), notify: 'elsewhere' },
+    })
+    await worker.start()
+    await eventually(async () => (await worker.workflows.query(workflow, '42'))?.completed)
+    const [event] = (await worker.workflows.history(workflow, '42')).slice(-1)
+    expect(event!.payload).toMatchObject({ type: 'given_up', code: 'EFFECT_CANCELLED' })
+    await eventually(async () => (await rows('deliveries')) === 0)
+    expect([called, await rows('workflow_keys')]).toEqual([[], 0])
+    expect(told).toEqual([expect.stringContaining('ada cancelled it: wrong card')])
+  })
+
+  it('that an operator cancels while its handler runs is told to its workflow, and the answer changes nothing', async () => {
+    const { open, rows } = await openWorkflows()
+    const begun = gate()
+    const workflow = defineWorkflow<State, Input, Event, Effect, Rejection>({
+      ...options,
+      onDeadLetter: ({ workflow: { id }, error }) => ({ type: 'failed', orderId: id, code: error.code! }),
+    })
+    const ac = open()
+    ac.workflows.register(workflow, {
+      effects: {
+        async charge({ orderId }, { signal }) {
+          begun.open()
+          await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
+          return { type: 'paid', orderId, by: 'nobody' }
+        },
+        notify: 'elsewhere',
+      },
+    })
+    await ac.start()
+    await ac.workflows.execute(workflow, place('42'))
+    await begun.opened
+    expect(await ac.deliveries.cancel({ name: 'fulfilment/charge' }, { who: 'ada' })).toBe(1)
+    await eventually(async () => (await ac.workflows.query(workflow, '42'))?.completed)
+    await eventually(async () => (await rows('deliveries')) === 0)
+    expect((await ac.workflows.history(workflow, '42')).map(({ type }) => type)).toEqual([
+      'fulfilment.placed',
+      'fulfilment.given_up',
+    ])
+  })
+
+  it('that is cancelled again before its workflow was told is gone', async () => {
+    const { open, rows } = await openWorkflows()
+    const writer = open()
+    writer.workflows.register(fulfilment)
+    await writer.workflows.execute(fulfilment, place('42'))
+    const [row] = await writer.deliveries.list({ kind: 'effect' })
+    expect(await writer.deliveries.cancel(row!.id)).toBe(1)
+    expect(await writer.deliveries.cancel(row!.id)).toBe(1)
+    expect(await rows('deliveries', `unique_key is null`)).toBe(0)
   })
 
   it('whose claim was lost applies nothing', async () => {

@@ -22,7 +22,8 @@ export function define(command: Command): void {
       'after',
       `
 They are not done and leave no dead letter. One that is running is told so by its signal, and what it does afterwards
-changes nothing here; what it has done already stays done. The observer or workflow that asked for it is not told.`,
+changes nothing here; what it has done already stays done. A workflow hears through onDeadLetter that its effect was
+cancelled; an observer is not told.`,
     )
     .action((ids: bigint[]) =>
       runCommand<ChangeOptions>(command, (invocation) => changeDeliveries(ids, CANCEL, invocation)),
