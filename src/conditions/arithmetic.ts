@@ -1,5 +1,5 @@
 import type { ASTNode } from '@marcbachmann/cel-js'
-import { spend } from './budget.ts'
+import { build } from './budget.ts'
 import { LONGEST_LIST, LONGEST_TEXT } from './limits.ts'
 import { describeValue } from './names.ts'
 import { add, divide, isNumeric, isZero, multiply, type Numeric, negate, remainder, subtract } from './numbers.ts'
@@ -102,12 +102,13 @@ function byNonZero(calculate: (one: Numeric, other: Numeric) => Numeric | undefi
 
 function joinText(one: string, other: string): unknown {
   if (one.length + other.length > LONGEST_TEXT) return new Problem(`text of more than ${LONGEST_TEXT} characters`)
+  build(one.length + other.length)
   return one + other
 }
 
 function joinLists(one: readonly unknown[], other: readonly unknown[]): unknown {
   if (one.length + other.length > LONGEST_LIST) return new Problem(`a list of more than ${LONGEST_LIST} items`)
-  spend(one.length + other.length)
+  build(one.length + other.length)
   return [...one, ...other]
 }
 

@@ -8,7 +8,7 @@ import { absence, type Part, type Run, refuse, type Site, textOf } from './part.
 import { isReserved } from './scope.ts'
 import { ANYTHING, BOOL, canBe, describeShape, type Shape } from './shape.ts'
 import { Unresolved } from './unresolved.ts'
-import { isMap } from './values.ts'
+import { isMap, keysOf } from './values.ts'
 
 /**
  * `items.exists(i, i.quantity > 10)` and its siblings: an expression tried on every item of a list, or on every key of
@@ -116,7 +116,7 @@ function collect(test: Run | undefined, result: Run | undefined): Work {
 }
 
 function itemsOf(value: unknown, list: Part): readonly unknown[] | Unresolved {
-  const items = isMap(value) ? Object.keys(value) : value
+  const items = isMap(value) ? keysOf(value) : value
   if (!Array.isArray(items)) return new Unresolved(list, `${describeValue(value)} is no list to go through`)
   if (items.length <= LONGEST_LIST) return items
   return new Unresolved(list, `it has ${items.length} items, and ${LONGEST_LIST} are the most that are gone through`)

@@ -1,4 +1,4 @@
-import { startBudget } from './budget.ts'
+import { endBudget, startBudget } from './budget.ts'
 import type { CompileOptions } from './compile.ts'
 import type { ConditionError } from './condition-error.ts'
 import { compileAs, evaluationError, runPart } from './evaluate.ts'
@@ -56,6 +56,7 @@ export function compileCondition(source: string, { strict = false, ...options }:
   const evaluate = (scope: Scope): Verdict => {
     startBudget()
     const value = runPart(whole, scope)
+    endBudget()
     if (value === true) return HOLDS
     return value === false ? DOES_NOT_HOLD : toVerdict(value, whole, source, strict)
   }
@@ -66,7 +67,9 @@ export function compileCondition(source: string, { strict = false, ...options }:
     explain: (scope) => {
       const verdict = evaluate(scope)
       startBudget()
-      return { verdict, parts: shown.map((part) => explainPart(part, source, scope)) }
+      const explained = shown.map((part) => explainPart(part, source, scope))
+      endBudget()
+      return { verdict, parts: explained }
     },
   }
 }

@@ -41,8 +41,6 @@ export function runPart(part: Part, scope: Scope, locals?: Locals): unknown {
   try {
     return part.run(scope, locals, undefined)
   } catch (error) {
-    return new Unresolved(part, error instanceof BudgetSpent ? TOO_MUCH : 'the payload cannot be read')
+    return new Unresolved(part, error instanceof BudgetSpent ? error.message : 'the payload cannot be read')
   }
 }
-
-const TOO_MUCH = 'it takes too many steps for this event'

@@ -1,5 +1,5 @@
 import { AftercommitError } from '../errors.ts'
-import { startBudget } from './budget.ts'
+import { endBudget, startBudget } from './budget.ts'
 import type { CompileOptions } from './compile.ts'
 import { compileAs, evaluationError, runPart } from './evaluate.ts'
 import type { Locals } from './part.ts'
@@ -34,6 +34,7 @@ export function compileExpression(source: string, options: ExpressionOptions = {
     evaluate: (scope, locals) => {
       startBudget()
       const value = runPart(whole, scope, locals)
+      endBudget()
       if (value instanceof Unresolved) throw evaluationError('expression', source, value)
       return value ?? null
     },

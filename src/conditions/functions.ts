@@ -1,8 +1,9 @@
-import { spend } from './budget.ts'
+import { build, spend } from './budget.ts'
 import { LONGEST_LIST, LONGEST_TEXT } from './limits.ts'
 import { type Numeric, parseNumber, truncate } from './numbers.ts'
 import type { Kind } from './shape.ts'
 import { clampTime, inZone, parseSpan, parseTimestamp, type Span, TIMESTAMP_PARTS } from './timestamps.ts'
+import { type Fields, keysOf } from './values.ts'
 
 /** A function by the kinds it takes. The first operand of a method is what it is called on. */
 export interface FunctionRule {
@@ -26,18 +27,18 @@ const UNJOINABLE = `the items are not all text, or more than ${LONGEST_TEXT} cha
 export const FUNCTIONS: readonly FunctionRule[] = [
   both('size', ['text'], 'number', (text: string) => lengthOf(text)),
   both('size', ['list'], 'number', (list: readonly unknown[]) => list.length),
-  both('size', ['map'], 'number', (map: object) => Object.keys(map).length),
+  both('size', ['map'], 'number', (map: Fields) => keysOf(map).length),
 
-  method('startsWith', ['text', 'text'], 'bool', (text: string, start: string) => text.startsWith(start)),
-  method('endsWith', ['text', 'text'], 'bool', (text: string, end: string) => text.endsWith(end)),
+  method('startsWith', ['text', 'text'], 'bool', (text: string, start: string) => text.startsWith(scanned(start))),
+  method('endsWith', ['text', 'text'], 'bool', (text: string, end: string) => text.endsWith(scanned(end))),
   method('contains', ['text', 'text'], 'bool', (text: string, part: string) => scanned(text).includes(part)),
   method('lowerAscii', ['text'], 'text', (text: string) =>
-    scanned(text).replace(/[A-Z]+/g, (word) => word.toLowerCase()),
+    rebuilt(text).replace(/[A-Z]+/g, (word) => word.toLowerCase()),
   ),
   method('upperAscii', ['text'], 'text', (text: string) =>
-    scanned(text).replace(/[a-z]+/g, (word) => word.toUpperCase()),
+    rebuilt(text).replace(/[a-z]+/g, (word) => word.toUpperCase()),
   ),
-  method('trim', ['text'], 'text', (text: string) => scanned(text).trim()),
+  method('trim', ['text'], 'text', (text: string) => rebuilt(text).trim()),
   method('indexOf', ['text', 'text'], 'number', indexOf),
   method('substring', ['text', 'number'], 'text', substring, OUTSIDE),
   method('substring', ['text', 'number', 'number'], 'text', substring, OUTSIDE),
@@ -58,7 +59,7 @@ export const FUNCTIONS: readonly FunctionRule[] = [
   plain('double', ['number'], 'number', (value: Numeric) => value),
   plain('double', ['text'], 'number', toNumber, 'the text is not a number'),
   plain('bool', ['bool'], 'bool', (value: boolean) => value),
-  plain('bool', ['text'], 'bool', (text: string) => BOOLEANS.get(text), 'the text is neither true nor false'),
+  plain('bool', ['text'], 'bool', (text: string) => BOOLEANS.get(scanned(text)), 'the text is neither true nor false'),
 
   plain('timestamp', ['timestamp'], 'timestamp', (time: Date) => time),
   plain('timestamp', ['text'], 'timestamp', parseTimestamp, 'the text is not a timestamp such as 2026-03-01T12:00:00Z'),
@@ -107,12 +108,23 @@ function scanned(text: string): string {
   return text
 }
 
+/** A copy may come of it. Changing the case of every other letter takes a call for each. */
+function rebuilt(text: string): string {
+  build(text.length)
+  spend(text.length >> 1)
+  return text
+}
+
 /** Characters as people count them: an emoji is one, although it takes two units. */
 function lengthOf(text: string): number {
+  if (!SURROGATE.test(scanned(text))) return text.length
+  spend(text.length >> 1)
   let length = 0
-  for (const _character of scanned(text)) length++
+  for (const _character of text) length++
   return length
 }
+
+const SURROGATE = /[\ud800-\udfff]/
 
 function indexOf(text: string, part: string): number {
   const at = scanned(text).indexOf(part)
@@ -120,14 +132,17 @@ function indexOf(text: string, part: string): number {
 }
 
 function substring(text: string, from: Numeric, to?: Numeric): string | undefined {
-  const characters = [...scanned(text)]
+  // Each character becomes an item, which takes the room of several.
+  build(text.length * 4)
+  const characters = [...text]
   const [start, end] = [Number(from.toString()), to === undefined ? characters.length : Number(to.toString())]
   const isInside = Number.isInteger(start) && Number.isInteger(end) && 0 <= start && start <= end
   return isInside && end <= characters.length ? characters.slice(start, end).join('') : undefined
 }
 
 function split(text: string, separator: string): string[] | undefined {
-  const pieces = scanned(text).split(separator, LONGEST_LIST + 1)
+  build(text.length + LONGEST_LIST)
+  const pieces = text.split(separator, LONGEST_LIST + 1)
   return pieces.length > LONGEST_LIST ? undefined : pieces
 }
 
@@ -138,7 +153,9 @@ function join(list: readonly unknown[], separator: string): string | undefined {
     if (typeof item !== 'string') return undefined
     length += item.length
   }
-  return length > LONGEST_TEXT ? undefined : list.join(separator)
+  if (length > LONGEST_TEXT) return undefined
+  build(length)
+  return list.join(separator)
 }
 
 function toInteger(text: string): Numeric | undefined {

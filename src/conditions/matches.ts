@@ -19,6 +19,8 @@ export function compileMatches({ args, node }: Call, receiver: ASTNode, site: Si
     refuse(site, pattern, 'the pattern of matches() has to be a text literal')
   }
   const expression = compilePattern(pattern.args, pattern, site)
+  // Every character may visit every instruction of the program.
+  const cost = 1 + (expression.programSize() >> 1)
   const text = site.compile(receiver)
   if (!canBe(text.shape, 'text')) {
     refuse(site, text, `matches() works on text, and ${textOf(site, text)} is ${describeShape(text.shape)}`)
@@ -30,7 +32,7 @@ export function compileMatches({ args, node }: Call, receiver: ASTNode, site: Si
     if (value === undefined || value === null) return absent
     if (typeof value !== 'string')
       return new Unresolved(text, `matches() works on text, not on ${describeValue(value)}`)
-    spend(value.length)
+    spend(1 + value.length * cost)
     return expression.test(value)
   }
 }

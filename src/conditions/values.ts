@@ -1,5 +1,5 @@
 import { ExactNumber } from '../events/index.ts'
-import { spend } from './budget.ts'
+import { spend, spendOnText } from './budget.ts'
 import { compareNumbers, isNumeric } from './numbers.ts'
 import type { Kind } from './shape.ts'
 import { Span } from './timestamps.ts'
@@ -16,6 +16,13 @@ export function isMap(value: unknown): value is Fields {
   const prototype: unknown = Object.getPrototypeOf(value)
   if (prototype === Object.prototype || prototype === null) return true
   return !(Array.isArray(value) || value instanceof ExactNumber || value instanceof Date || value instanceof Span)
+}
+
+/** At a cost: an object may have as many fields as a payload has room for. */
+export function keysOf(fields: Fields): string[] {
+  const names = Object.keys(fields)
+  spend(names.length)
+  return names
 }
 
 /** A field of its own, never one that comes from the prototype. Undefined when there is none. */
@@ -49,6 +56,7 @@ function kindOfObject(value: object): Kind {
 
 /** Equal as JSON: numbers by value, objects by fields in any order; absent is null. Different kinds are unequal. */
 export function isEqual(one: unknown, other: unknown): boolean {
+  if (typeof one === 'string' && typeof other === 'string') spendOnText(Math.min(one.length, other.length))
   if (one === other) return true
   if (one === undefined || one === null) return other === undefined || other === null
   if (isNumeric(one)) return isNumeric(other) && compareNumbers(one, other) === 0
@@ -68,8 +76,8 @@ function isEqualList(one: readonly unknown[], other: readonly unknown[]): boolea
 }
 
 function isEqualMap(one: Fields, other: Fields): boolean {
-  const names = Object.keys(one)
-  if (names.length !== Object.keys(other).length) return false
+  const names = keysOf(one)
+  if (names.length !== keysOf(other).length) return false
   return names.every((name) => {
     spend(2)
     return Object.hasOwn(other, name) && isEqual(one[name], other[name])
@@ -82,7 +90,10 @@ function isEqualMap(one: Fields, other: Fields): boolean {
  */
 export function orderOf(one: unknown, other: unknown): number | undefined {
   if (isNumeric(one) && isNumeric(other)) return compareNumbers(one, other)
-  if (typeof one === 'string' && typeof other === 'string') return signOf(one, other)
+  if (typeof one === 'string' && typeof other === 'string') {
+    spendOnText(Math.min(one.length, other.length))
+    return signOf(one, other)
+  }
   if (typeof one === 'boolean' && typeof other === 'boolean') return Number(one) - Number(other)
   if (one instanceof Date && other instanceof Date) {
     const apart = one.getTime() - other.getTime()

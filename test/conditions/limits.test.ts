@@ -135,6 +135,53 @@ describe('comprehensions', () => {
     }
   })
 
+  const many = Array.from({ length: 10_000 }, (_, at) => ({ sku: `s${at}` }))
+  const half = 'x'.repeat(400_000)
+
+  it.each([
+    ['text that is joined', 'items.map(i, prefix + i.sku).exists(t, t == prefix)', /too much text/],
+    ['text that is joined and let go', "items.exists(i, (prefix + i.sku).endsWith('y'))", /too much text/],
+    ['text in capitals', "items.exists(i, (prefix).upperAscii() == 'y')", /too much text|too many steps/],
+    ['parts of text', "items.map(i, prefix.substring(0, 1000)).exists(t, t == 'y')", /too much text|too many steps/],
+    ['pieces of text', "items.map(i, prefix.split('x')).exists(t, t == [])", /too much text|too many steps|10000/],
+    ['joined lists', "items.map(i, list.join('')).exists(t, t == 'y')", /too much text|too many steps/],
+  ])('cannot fill the memory with %s', (_, source, problem) => {
+    const list = Array.from({ length: 100 }, () => 'x'.repeat(4_000))
+    expect(problemOf(source, { items: many, prefix: half, list })).toMatch(problem)
+  })
+
+  it.each([
+    ['the same start', 'items.exists(i, !one.startsWith(other))'],
+    ['the same end', 'items.exists(i, !one.endsWith(other))'],
+    ['equality', 'items.exists(i, one != other)'],
+    ['order', 'items.exists(i, one < other)'],
+    ['membership', 'items.exists(i, !(one in [other]))'],
+    ['equality of lists', 'items.exists(i, [one] != [other])'],
+    ['the fields of objects', 'items.exists(i, size(wide) == 0)'],
+    ['equality of objects', 'items.exists(i, wide != wider)'],
+    ['a pattern of many states', "items.exists(i, text.matches('[^y]{1,500}y'))"],
+  ])('pay for %s by its length', (_, source) => {
+    const wide = Object.fromEntries(Array.from({ length: 5_000 }, (_, at) => [`k${at}`, at]))
+    const payload = {
+      ...{ items: many, one: half, other: `${half}`.concat('').split('').join(''), wide },
+      ...{ wider: { ...wide }, text: 'x'.repeat(1_000) },
+    }
+    expect(problemOf(source, payload)).toMatch(/too many steps/)
+  })
+
+  it('that spent their budget leave nothing of it to what is compiled and evaluated next', () => {
+    const payload = { items: many, one: half, other: half.split('').join('') }
+    expect(problemOf('items.exists(i, one != other)', payload)).toMatch(/too many steps/)
+    const digits = '9'.repeat(200)
+    expect(holds(`a < ${digits}.${digits}`, { a: 1 })).toBe(true)
+  })
+
+  it('may put together what a large order needs', () => {
+    const payload = { items: many, prefix: 'a prefix of some length, as orders have them: ' }
+    expect(holds("items.map(i, prefix + i.sku).exists(t, t.endsWith('s9999'))", payload)).toBe(true)
+    expect(holds("items.exists(i, i.sku.matches('^s99+$'))", payload)).toBe(true)
+  })
+
   it('do not name their item like something of the event', () => {
     expect(refusal('a.exists(event, event == 1)')).toMatch(/reserved name/)
     expect(refusal('a.exists(b.c, true)')).toMatch(/iteration variable/)

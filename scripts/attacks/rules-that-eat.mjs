@@ -1,0 +1,38 @@
+/** Payloads under 1 MB meet rules that look harmless: they must neither take the memory of the process nor its time. */
+export const title = 'No payload makes a condition take the memory of the process, or hold it up for seconds.'
+
+const conditions = {
+  joined: 'items.map(i, prefix + i.sku).exists(t, t == prefix)',
+  starts: 'items.exists(i, !prefix.startsWith(other))',
+  equal: 'items.exists(i, prefix != other)',
+  matched: "items.exists(i, prefix.matches('[^y]{1,500}y'))",
+  fields: 'items.exists(i, size(wide) == 0)',
+}
+const toml = `[runtime]\nrecord = "all"\n${Object.entries(conditions)
+  .map(
+    ([name, when]) =>
+      `[observers.${name}]\non = "lamp.*"\ncondition = ${JSON.stringify(when)}\n[[observers.${name}.actions]]\ntype = "log"\n`,
+  )
+  .join('')}
+[observers.plain]
+on = "lamp.*"
+[[observers.plain.actions]]
+type = "log"
+message = "plain saw {{ event.id }}"
+`
+
+export async function run({ start, sql, hold }) {
+  const served = await start(toml, { env: { NODE_OPTIONS: '--max-old-space-size=512' } })
+  const payload = {
+    prefix: 'x'.repeat(300_000),
+    other: 'x'.repeat(300_000),
+    items: Array.from({ length: 10_000 }, (_, at) => ({ sku: `s${at}` })),
+    wide: Object.fromEntries(Array.from({ length: 5_000 }, (_, at) => [`k${at}`, at])),
+  }
+  for (const id of ['one', 'two', 'three']) {
+    await sql('select aftercommit.emit($1, null, null, $2::jsonb, id => $3)', ['lamp.lit', JSON.stringify(payload), id])
+  }
+  for (const id of ['one', 'two', 'three']) await served.line(`plain saw ${id}`)
+  hold(served.isRunning(), 'the process died')
+  hold((await sql('select 1 from aftercommit.letters')).length === 0, 'an event became a dead letter')
+}
