@@ -1,7 +1,7 @@
 /** A call that is refused with 503 and tried again after 200 ms, give or take a quarter: when the second attempt comes. */
-import { GRAPHILE, OURS, POSTS } from '../contenders/names.mjs'
+import { OURS } from '../contenders/names.mjs'
 import { openWebhooks, playCalls, toCalls } from '../contenders/webhooks.mjs'
-import { atLeast, atMost, later } from '../goals.mjs'
+import { atMost } from '../goals.mjs'
 import { median } from '../statistics.mjs'
 import { compare, inTurns, pick } from '../turns.mjs'
 
