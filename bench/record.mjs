@@ -34,7 +34,7 @@ function commit() {
 export function recordRun(about, results) {
   const folder = join(root, 'bench/results')
   mkdirSync(folder, { recursive: true })
-  const names = [...new Set(results.map(({ name }) => name.split('/')[0]))].join('-')
+  const names = [...new Set(results.map(({ name }) => name.replace(/^journeys\/(\w+).*/, 'journeys-$1')))].join('-')
   const file = join(folder, `${about.when.slice(0, 10)}-${about.server.kind}-${names}.json`)
   writeFileSync(file, `${JSON.stringify({ about, results }, null, 2)}\n`)
   return file.slice(root.length)

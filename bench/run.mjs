@@ -50,6 +50,8 @@ const journeys = [
   'webhooks-limited',
   'webhooks-retry',
   'webhooks-kill',
+  'two-step-workflow',
+  'catchup-typed',
 ]
 
 process.exit(await main())

@@ -15,7 +15,8 @@ export interface Comparison {
   readonly figures: readonly [string, string][]
   ratio(name: string, other: string): number
   middle(name: string): number
-  jitGoals(): Goal[]
+  /** `line` names what is compared, where a journey has several. */
+  jitGoals(line?: string): Goal[]
 }
 export function compare(
   byName: Readonly<Record<string, readonly number[]>>,

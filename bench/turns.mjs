@@ -35,10 +35,16 @@ export function compare(byName, { unit, less = false }) {
       less ? medianRatio(byName[other], byName[name]) : medianRatio(byName[name], byName[other]),
     middle: (name) => median(byName[name]),
     /** JIT must cost nothing. The best turns are compared, since whatever disturbs a turn only makes it worse. */
-    jitGoals: () =>
+    jitGoals: (line) =>
       byName[OURS_JIT_OFF] === undefined
         ? []
-        : [atLeast('jit on / jit off, best turns', best(OURS) / best(OURS_JIT_OFF), 0.95)],
+        : [
+            atLeast(
+              `jit on / jit off, best turns${line === undefined ? '' : `, ${line}`}`,
+              best(OURS) / best(OURS_JIT_OFF),
+              0.95,
+            ),
+          ],
   }
 }
 
