@@ -130,7 +130,10 @@ export function createLifetime(parts: LifetimeParts) {
       const deadline = clock.monotonic() + toMs(timeout, 'timeout')
       await start()
       const head = await settledPosition(database)
-      const isDone = async () => subscriptions.reached(head) && delivering.quiet && !(await delivering.isBehind())
+      const isQuiet = () => subscriptions.reached(head) && delivering.quiet
+      // In the order in which one leads to the next, and from the beginning: a redriven event may have asked for a delivery.
+      const isDone = async () =>
+        isQuiet() && !(await subscriptions.hasRedriven()) && !(await delivering.isBehind()) && isQuiet()
       let drained = await isDone()
       while (!drained && clock.monotonic() < deadline) {
         await clock.sleep(5)

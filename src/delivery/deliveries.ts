@@ -46,7 +46,7 @@ export interface Delivering {
   nudged(): void
   /** Nothing is due here and nothing under way, as far as was seen at the last look. */
   readonly quiet: boolean
-  /** Something is due that only waits for a limit or a rest of its destination. */
+  /** Something is due that only waits for a limit or a rest of its destination, or is redriven and not due yet. */
   isBehind(): Promise<boolean>
 }
 

@@ -57,6 +57,29 @@ export async function buryDelivery(db: Queryable, burial: Burial): Promise<boole
   return rows[0]!.buried
 }
 
+/** A letter that was marked and can become work again. */
+function placeable(db: Queryable): string {
+  return `l.status = 'redriving' and l.delivery is not null and l.placed is null
+          and not exists (select from ${db.schema}.deliveries d
+                           where d.segment = 0 and d.id = (l.delivery ->> 'id')::bigint)
+          and not exists (select from ${db.schema}.deliveries d
+                           where d.segment = 0 and d.lane = (l.delivery ->> 'lane')::integer
+                             and d.unique_key = l.delivery ->> 'unique_key')`
+}
+
+/** Whether letters of work that this process can do are about to become work again. */
+export async function hasMarkedLetters(db: Queryable, names: string): Promise<boolean> {
+  const { rows } = await db.query<{ found: boolean }>(
+    `select exists (
+       select from ${db.schema}.letters l
+         join ${db.schema}.delivery_lanes n on n.lane = (l.delivery ->> 'lane')::integer
+         join jsonb_to_recordset(($1::text)::jsonb) as w(kind text, name text) on w.kind = n.kind and w.name = n.name
+        where ${placeable(db)}) as found`,
+    [names],
+  )
+  return rows[0]!.found
+}
+
 /**
  * Letters that somebody marked become work again, at their first attempt and with their number: whatever of their key has
  * waited comes after them. One whose unique key or number is taken waits until it is free, and is not in the way of the
@@ -67,12 +90,7 @@ export async function placeMarkedLetters(db: Queryable, limit: number): Promise<
     `with marked as materialized (
        select l.id, l.owner, l.delivery, (l.delivery ->> 'id')::bigint as made
          from ${db.schema}.letters l
-        where l.status = 'redriving' and l.delivery is not null and l.placed is null
-          and not exists (select from ${db.schema}.deliveries d
-                           where d.segment = 0 and d.id = (l.delivery ->> 'id')::bigint)
-          and not exists (select from ${db.schema}.deliveries d
-                           where d.segment = 0 and d.lane = (l.delivery ->> 'lane')::integer
-                             and d.unique_key = l.delivery ->> 'unique_key')
+        where ${placeable(db)}
         order by l.position
         limit ${Math.trunc(limit)}
           for update skip locked),

@@ -29,6 +29,7 @@ import { Claimer, HELD_BACK_MS, mostPerDestination } from './claimer.ts'
 import type { Work } from './delivery.ts'
 import type { Lanes } from './lanes.ts'
 import type { Lease } from './lease.ts'
+import { hasMarkedLetters } from './letter-statements.ts'
 import { lose, loseAll, loseCancelled } from './losing.ts'
 import type { OutcomeParts } from './outcomes.ts'
 import { Places } from './places.ts'
@@ -137,9 +138,14 @@ export class Worker implements Service {
     return this.#places.running.size + this.#places.held.size + this.#reservations.size === 0
   }
 
-  /** Something that is due waits for a limit or a rest of its destination: it will be done, and is not done yet. */
-  isBehind(): Promise<boolean> {
-    return hasDue(this.#options.database.control, this.#claimer.names)
+  /**
+   * Something is due that waits for a limit or a rest of its destination, or a dead letter is about to become work again: it
+   * will be done, and is not done yet.
+   */
+  async isBehind(): Promise<boolean> {
+    const { control } = this.#options.database
+    const { names } = this.#claimer
+    return (await hasMarkedLetters(control, names)) || (await hasDue(control, names))
   }
 
   /** Something is registered here. */

@@ -133,6 +133,32 @@ export async function selectMarkedOwners(db: Queryable, ids: readonly string[]):
   return rows.map((row) => row.owner)
 }
 
+/**
+ * Whether owners of these subscriptions have letters to redrive, or events to handle that are parked behind a letter which
+ * is over. Events behind a dead letter wait for a person, and do not count.
+ */
+export async function hasRedriven(db: Queryable, ids: readonly string[]): Promise<boolean> {
+  const { rows } = await db.query<{ found: boolean }>(
+    `select exists (
+       select from ${db.schema}.letters l
+        where l.kind = 'subscription'
+          and l.owner = any (array(select jsonb_array_elements_text(($1::text)::jsonb)))
+          and (l.status = 'redriving'
+            or l.parks and l.status in ('discarded', 'resolved')
+              and (not ${deadLetterOfKey(db)}
+                or exists (select from ${db.schema}.parked p
+                            where p.owner = l.owner and p.key = l.key and not ${deadLetterOfKey(db, 'p.position')})))) as found`,
+    [JSON.stringify(ids)],
+  )
+  return rows[0]!.found
+}
+
+function deadLetterOfKey(db: Queryable, before?: string): string {
+  return `exists (select from ${db.schema}.letters d
+                   where d.kind = 'subscription' and d.owner = l.owner and d.key = l.key and d.parks and d.status = 'dead'
+                     ${before === undefined ? '' : `and d.position < ${before}`})`
+}
+
 /** The letter was handled; whether its key is free is decided when nothing waits behind it any more. */
 export async function resolveLetter(db: Queryable, held: Held, letter: bigint): Promise<boolean> {
   const { rowCount } = await db.query(

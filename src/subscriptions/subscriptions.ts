@@ -15,6 +15,7 @@ import {
   type WaitingLetters,
 } from './handle-statements.ts'
 import { Keeper } from './keeper.ts'
+import { hasRedriven } from './letter-statements.ts'
 import { createSubscriptionMetrics } from './metrics.ts'
 import { hasSubscription, registerSubscription, selectTransactionLimits } from './statements.ts'
 
@@ -57,6 +58,8 @@ export interface SubscriptionsPart extends Subscriptions {
   only(patterns: readonly string[]): void
   /** Whether everything that runs here has come to this position. */
   reached(position: bigint): boolean
+  /** Whether subscriptions that run here have letters to redrive, or parked events that wait for no dead letter. */
+  hasRedriven(): Promise<boolean>
   /** Another process, or this one, changed something in the database. */
   nudged(): void
   nudgeAll(): Promise<void>
@@ -145,6 +148,7 @@ export function createSubscriptions(options: SubscriptionsOptions): Subscription
     return keeper.remove(id)
   }
 
+  const mine = () => [...known.keys()].filter(isMine)
   const handleParts = { database, nudge: nudgeAll, stopHere }
   return {
     register(definition) {
@@ -195,9 +199,10 @@ export function createSubscriptions(options: SubscriptionsOptions): Subscription
     only(patterns) {
       isMine = (id) => patterns.some((pattern) => matchesId(id, pattern))
     },
-    reached: (position) => {
-      const mine = [...known.keys()].filter(isMine)
-      return mine.every((id) => (keeper.runner(id)?.settledAt ?? -1n) >= position)
+    reached: (position) => mine().every((id) => (keeper.runner(id)?.settledAt ?? -1n) >= position),
+    async hasRedriven() {
+      const ids = mine()
+      return ids.length > 0 && (await hasRedriven(database.control, ids))
     },
     nudged: () => keeper.nudge(),
     nudgeAll,
