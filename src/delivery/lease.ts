@@ -8,7 +8,7 @@
  * It is also how a worker learns what others did: pauses, marked letters, workers that are gone.
  */
 import { randomBytes } from 'node:crypto'
-import type { Database } from '../postgres/index.ts'
+import type { Database, ProcessLock } from '../postgres/index.ts'
 import {
   type Clock,
   createLoop,
@@ -41,8 +41,7 @@ export interface LeaseOptions {
   readonly metrics: Registry
   readonly health: Health
   readonly process: string
-  /** Whether this process holds the lock that proves it is alive, whether it can hold one at all, and how often it gained it. */
-  readonly lock: () => { holds: boolean; possible: boolean; gained: number }
+  readonly lock: () => ProcessLock
   /** Whether this process hears of changes; if not, it looks for them. */
   readonly willHear: () => boolean
   readonly onLost: () => void
@@ -153,15 +152,18 @@ export class Lease implements Service {
   }
 
   async #run(context: LoopContext): Promise<void> {
-    const { database } = this.#options
-    const lockPrefix = database.schemaName.lockKey('process:')
     for (;;) {
+      if (this.#options.lock().lacks) {
+        await this.#giveUp()
+        await context.wait(WATCH_MS)
+        continue
+      }
       const worker = this.#worker ?? (await this.#enlist())
       this.#worker = worker
       const sentAt = this.#options.clock.monotonic()
       const { gained } = this.#options.lock()
       const number = ++this.#renewals
-      const news = await this.#renew(worker, lockPrefix)
+      const news = await this.#renew(worker)
       if (!news.held) {
         this.#lose()
         continue
@@ -201,13 +203,21 @@ export class Lease implements Service {
     return worker
   }
 
-  async #renew(worker: string, lockPrefix: string): Promise<WorkerNews> {
+  async #renew(worker: string): Promise<WorkerNews> {
     const { database, lock } = this.#options
     const names = this.#names
     const changed = names === this.#namesWritten ? null : names
-    const news = await renewWorker(database.control, { worker, lockPrefix, names: changed, locks: lock().possible })
+    const news = await renewWorker(database.control, { worker, names: changed, locks: lock().possible })
     this.#namesWritten = names
     return news
+  }
+
+  /** A process that cannot prove that it is alive does no work, so it must not keep others from it by renewing. */
+  async #giveUp(): Promise<void> {
+    const worker = this.#worker
+    if (worker === undefined) return
+    this.#lose()
+    await this.#sayGoodbye(worker)
   }
 
   /** Not a duty: the lease runs out by itself. What was left is free, and others need not wait until they look by themselves. */

@@ -72,14 +72,13 @@ export interface WorkerNews {
 
 export interface Renewal {
   readonly worker: string
-  readonly lockPrefix: string
   /** What it can do, where that has changed. */
   readonly names: string | null
   readonly locks: boolean
 }
 
 /** Renews the lease and brings what a worker must know, in one statement. */
-export async function renewWorker(db: Queryable, { worker, lockPrefix, names, locks }: Renewal): Promise<WorkerNews> {
+export async function renewWorker(db: Queryable, { worker, names, locks }: Renewal): Promise<WorkerNews> {
   const { rows } = await db.query<{
     held: boolean
     others: string[] | null
@@ -94,8 +93,8 @@ export async function renewWorker(db: Queryable, { worker, lockPrefix, names, lo
     `with renewed as (
        update ${db.schema}.delivery_workers
           set lease_until = clock_timestamp() + interval '${LEASE_SECONDS} seconds',
-              names = coalesce(($3::text)::jsonb, names),
-              locks = $4::boolean
+              names = coalesce(($2::text)::jsonb, names),
+              locks = $3::boolean
         where worker = $1::text and lease_until > clock_timestamp()
        returning worker),
      others as (
@@ -104,8 +103,9 @@ export async function renewWorker(db: Queryable, { worker, lockPrefix, names, lo
                 select from pg_catalog.pg_locks l
                  where l.locktype = 'advisory' and l.granted and l.objsubid = 1
                    and l.database = (select oid from pg_catalog.pg_database where datname = current_database())
-                   and (l.classid::bigint << 32 | l.objid::bigint) = pg_catalog.hashtextextended($2::text || w.process, 0)) as lockless
+                   and (l.classid::bigint << 32 | l.objid::bigint) = pg_catalog.hashtextextended(p.lock_key, 0)) as lockless
          from ${db.schema}.delivery_workers w
+         left join ${db.schema}.processes p on p.process = w.process
         where w.worker <> $1::text and w.lease_until > clock_timestamp())
      select exists (select from renewed) as held,
             (select json_agg(worker) from others) as others,
@@ -118,7 +118,7 @@ export async function renewWorker(db: Queryable, { worker, lockPrefix, names, lo
               where concurrency is not null or rate is not null) as limited,
             (select json_agg(destination) from ${db.schema}.destinations
               where opened_at is not null or paused or resting_until > clock_timestamp()) as resting`,
-    [worker, lockPrefix, names, locks],
+    [worker, names, locks],
   )
   const row = rows[0]!
   return {

@@ -2,7 +2,7 @@
  * What follows the log in this process: one tailer, one LISTEN connection, one round of upkeep. Started by `start()` or
  * by the first reader, never by emitting alone.
  */
-import { createListener, type Database, SCHEMA_LEVEL, selectSchemaLevel } from '../postgres/index.ts'
+import { createListener, type Database, type ProcessLock, SCHEMA_LEVEL, selectSchemaLevel } from '../postgres/index.ts'
 import {
   type Clock,
   createGroup,
@@ -14,7 +14,7 @@ import {
 } from '../runtime/index.ts'
 import { Tailer } from './tailer.ts'
 import { runUpkeep } from './upkeep.ts'
-import type { ProcessInfo } from './wake-statements.ts'
+import { type ProcessInfo, registerProcess } from './wake-statements.ts'
 
 export interface FollowingOptions {
   readonly database: Database
@@ -39,8 +39,7 @@ export interface Following {
   readonly service: Service
   /** Why notifications cannot be heard, if so. */
   bell(): { mode: string; reason: string | undefined }
-  /** Whether this process holds the lock that proves it is alive, whether it can hold one at all, and how often it gained it. */
-  lock(): { holds: boolean; possible: boolean; gained: number }
+  lock(): ProcessLock
 }
 
 const UPKEEP_MS = 60_000
@@ -56,7 +55,7 @@ export function createFollowing(options: FollowingOptions): Following {
     health,
     info,
     canHear: () => listener.mode === 'listening',
-    holdsLock: () => listener.holdsLock,
+    lockKey: () => listener.lockKey,
     onArmed: onRing,
     async checkSchema() {
       isTooNew = (await selectSchemaLevel(database.control)) > SCHEMA_LEVEL
@@ -72,6 +71,7 @@ export function createFollowing(options: FollowingOptions): Following {
       onRing()
     },
     onReconnect: () => tailer.bellWasLost(),
+    recordLock: (session, key) => registerProcess(session, info, key),
     onLock,
     metrics,
     health,
@@ -97,6 +97,7 @@ export function createFollowing(options: FollowingOptions): Following {
       holds: listener.holdsLock,
       possible: listener.mode !== 'unavailable',
       gained: listener.locksGained,
+      lacks: listener.lacksLock,
     }),
   }
 }

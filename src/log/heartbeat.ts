@@ -12,8 +12,8 @@ export interface HeartbeatOptions {
   readonly clock: Clock
   readonly logger: Logger
   readonly info: ProcessInfo
-  /** Whether the lock that proves this process alive is held. */
-  readonly holdsLock: () => boolean
+  /** The name of the lock that proves this process alive; null while it is not held. */
+  readonly lockKey: () => string | null
 }
 
 export class Heartbeat {
@@ -42,10 +42,10 @@ export class Heartbeat {
 
   /** With `armed`, false says that the mark of this process is gone. */
   async beat(armed: boolean): Promise<boolean> {
-    const { control, clock, info, logger, holdsLock } = this.#options
+    const { control, clock, info, logger, lockKey } = this.#options
     // Before the statement: whoever asks for another one meanwhile gets it.
     this.#dueAt = clock.monotonic() + HEARTBEAT_MS
-    const { queueUsage, wake, registered, marked } = await beatHeart(control, info.process, armed, holdsLock())
+    const { queueUsage, wake, registered, marked } = await beatHeart(control, info.process, armed, lockKey() !== null)
     this.#wake = wake
     const isFull = queueUsage >= MOST_USED
     if (isFull && !this.#queueFull) {
@@ -55,7 +55,7 @@ export class Heartbeat {
       )
     }
     this.#queueFull = isFull
-    if (!registered) await registerProcess(control, info)
+    if (!registered) await registerProcess(control, info, lockKey())
     return marked
   }
 }

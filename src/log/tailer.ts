@@ -52,7 +52,7 @@ export interface TailerOptions {
   /** Whether notifications can be heard now. */
   readonly canHear: () => boolean
   /** Whether the lock that proves this process alive is held. */
-  readonly holdsLock: () => boolean
+  readonly lockKey: () => string | null
   /** Asks whether this process may still write to the schema. */
   readonly checkSchema: () => Promise<void>
   /** From now on every commit rings. */
@@ -123,11 +123,11 @@ export class Tailer implements Service {
   constructor(options: TailerOptions) {
     this.#options = options
     this.#started = withResolvers()
-    const { database, clock, logger, health, info, holdsLock } = options
+    const { database, clock, logger, health, info, lockKey } = options
     const { control } = database
     this.#mark = new IdleMark(control, clock, info.process)
     this.#waiters = new Waiters(clock)
-    this.#heart = new Heartbeat({ control, clock, logger, info, holdsLock })
+    this.#heart = new Heartbeat({ control, clock, logger, info, lockKey })
     const onEpoch = async (found: LogCheck) => {
       if (found.epoch !== this.#epoch) await this.#enterEpoch(found)
     }
@@ -281,7 +281,7 @@ export class Tailer implements Service {
     await this.#options.checkSchema()
     this.#objects = await findLogObjects(control)
     await this.#check.look(context)
-    await registerProcess(control, this.#options.info)
+    await registerProcess(control, this.#options.info, this.#options.lockKey())
     const { logger } = this.#options
     logger.info({ epoch: this.#epoch, position: String(this.#at) }, 'tailer started')
     this.#started.resolve()

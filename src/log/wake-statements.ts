@@ -26,12 +26,16 @@ export interface ProcessInfo {
   readonly configHash: string
 }
 
-export async function registerProcess(db: Queryable, info: ProcessInfo): Promise<void> {
+/** `lockKey`: the name of the lock that the process holds now; null leaves what was recorded. */
+export async function registerProcess(db: Queryable, info: ProcessInfo, lockKey: string | null): Promise<void> {
   await db.query(
-    `insert into ${db.schema}.processes (process, host, pid, version, config_hash)
-     values ($1::text, $2::text, ($3::text)::integer, $4::text, $5::text)
-     on conflict (process) do update set heartbeat_at = clock_timestamp()`,
-    [info.process, info.host, String(info.pid), info.version, info.configHash],
+    `insert into ${db.schema}.processes as p (process, host, pid, version, config_hash, locked, lock_key)
+     values ($1::text, $2::text, ($3::text)::integer, $4::text, $5::text, $6::text is not null, $6::text)
+     on conflict (process) do update
+       set heartbeat_at = clock_timestamp(),
+           locked = p.locked or excluded.locked,
+           lock_key = coalesce(excluded.lock_key, p.lock_key)`,
+    [info.process, info.host, String(info.pid), info.version, info.configHash, lockKey],
   )
 }
 

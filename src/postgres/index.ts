@@ -16,7 +16,7 @@ export { quoteIdentifier, quoteLiteral, type SchemaName, schemaName, shorten } f
 export { assertSameDatabase, type DatabaseIdentity } from './identity.ts'
 export { type Address, addressOf, inspectServer, type ServerFacts } from './inspect.ts'
 export { selectServerSettings } from './inspect-statements.ts'
-export { createListener, type Listener, type ListenerMode, type ListenerOptions, sessionLockKey } from './listener.ts'
+export { createListener, type Listener, type ListenerMode, type ListenerOptions, type ProcessLock } from './listener.ts'
 export { type MigrateOptions, type MigrateResult, type MigrationStep, migrate } from './migrate.ts'
 export { migrationScript, wholeScript } from './migration-script.ts'
 export { checksumOf, loadMigrations, type Migration } from './migrations.ts'

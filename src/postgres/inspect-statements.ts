@@ -12,14 +12,27 @@ export interface ServerSettings {
   readonly fullPageWrites: boolean
   /** 0: never. */
   readonly idleInTransactionTimeoutMs: number
+  /** After how many seconds the server notices a client that vanished; null on a Unix socket. */
+  readonly vanishedSeconds: number | null
   /** How full the notification queue is, 0 to 1. */
   readonly queueUsage: number
   /** The server's clock when it answered. */
   readonly timeMs: number
 }
 
+/**
+ * Silence before the first question of TCP, and the questions after it. Sessions of aftercommit change the settings for
+ * themselves, so what other sessions have is asked: the reset value, where 0 stands for the default of Linux.
+ */
+const VANISHED_SECONDS = `(
+  select max(case name when 'tcp_keepalives_idle' then coalesce(nullif(reset_val::integer, 0), 7200) end)
+       + max(case name when 'tcp_keepalives_interval' then coalesce(nullif(reset_val::integer, 0), 75) end)
+       * max(case name when 'tcp_keepalives_count' then coalesce(nullif(reset_val::integer, 0), 9) end)
+    from pg_catalog.pg_settings
+   where name like 'tcp_keepalives_%')`
+
 export async function selectServerSettings(db: Queryable): Promise<ServerSettings> {
-  const { rows } = await db.query<Record<string, string | number | boolean>>(
+  const { rows } = await db.query<Record<string, string | number | boolean | null>>(
     `select pg_catalog.current_setting('server_version_num') as number,
             pg_catalog.current_setting('server_version') as version,
             pg_catalog.current_database()::text as database,
@@ -29,6 +42,7 @@ export async function selectServerSettings(db: Queryable): Promise<ServerSetting
             pg_catalog.current_setting('fsync') = 'on' as fsync,
             pg_catalog.current_setting('full_page_writes') = 'on' as pages,
             (select setting from pg_catalog.pg_settings where name = 'idle_in_transaction_session_timeout') as idle,
+            case when pg_catalog.inet_client_addr() is not null then ${VANISHED_SECONDS} end as vanished,
             pg_catalog.pg_notification_queue_usage()::float8 as usage,
             (extract(epoch from pg_catalog.clock_timestamp()) * 1000)::float8 as time`,
   )
@@ -43,6 +57,7 @@ export async function selectServerSettings(db: Queryable): Promise<ServerSetting
     fsync: row.fsync === true,
     fullPageWrites: row.pages === true,
     idleInTransactionTimeoutMs: Number(row.idle),
+    vanishedSeconds: row.vanished === null ? null : Number(row.vanished),
     queueUsage: Number(row.usage),
     timeMs: Number(row.time),
   }

@@ -5,7 +5,9 @@
  *   connecting ──▶ listening ──connection lost, or no heartbeat──▶ connecting (after a jittered delay, for ever)
  *       └──▶ unavailable: a pooler takes the session away, or the self-test heard nothing. Said once, asked again later.
  *
- * The same session holds an advisory lock as long as it lives, so that others can tell that this process does.
+ * The same session holds an advisory lock as long as it lives, so that others can tell that this process does. Each session
+ * takes a lock of its own and records its name: on a lost path the server keeps the session before, with its lock, until it
+ * notices that nobody is there.
  */
 import { randomUUID } from 'node:crypto'
 import { AftercommitError } from '../errors.ts'
@@ -19,19 +21,22 @@ import {
   withTimeout,
 } from '../runtime/index.ts'
 import type { Database } from './database.ts'
-import { quoteIdentifier, type SchemaName, shorten } from './identifiers.ts'
+import { quoteIdentifier, shorten } from './identifiers.ts'
 import { detectPath } from './pooler.ts'
+import type { Queryable } from './queryable.ts'
 import type { Session } from './session.ts'
 import { notify, selectBackendPid, trySessionLock } from './statements.ts'
 
 export interface ListenerOptions {
   db: Database
-  /** Identifies this process in its session lock. */
+  /** Part of the names of its session locks. */
   processId: string
   onNotify: (payload: string) => void
   /** Listening began, or began again: whatever was rung in between went unheard. */
   onReconnect: () => void
-  /** The lock was gained, maybe not for the first time. */
+  /** Writes the name of the lock where other processes look for it, through the session that holds the lock. */
+  recordLock?: (session: Queryable, key: string) => Promise<void>
+  /** The lock was gained and recorded, maybe not for the first time. */
   onLock?: () => void
   onModeChange?: (mode: ListenerMode, reason: string | undefined) => void
   channel?: string
@@ -39,10 +44,23 @@ export interface ListenerOptions {
   /** Also for each statement on the connection. */
   heartbeatTimeoutMs?: number
   selfTestTimeoutMs?: number
+  /** A process without its lock for this long gives its leases up and is not ready. */
+  lockLimitMs?: number
   /** How long to poll before asking again whether listening has become possible. */
   retestMs?: number
   metrics?: Registry
   health?: Health
+}
+
+/** The lock that proves this process alive to the others, as it is now. */
+export interface ProcessLock {
+  readonly holds: boolean
+  /** False behind a pooler: no lock can be held there, and others look at the leases alone. */
+  readonly possible: boolean
+  /** How often it was gained. */
+  readonly gained: number
+  /** Possible, and missing for longer than a lease lasts. */
+  readonly lacks: boolean
 }
 
 export type ListenerMode = 'connecting' | 'listening' | 'unavailable'
@@ -52,13 +70,12 @@ export interface Listener extends Service {
   /** Why it is unavailable. */
   readonly reason: string | undefined
   readonly holdsLock: boolean
+  /** The name of the lock; null while it is not held. */
+  readonly lockKey: string | null
+  /** The lock could be held and has been missing for longer than a lease lasts. */
+  readonly lacksLock: boolean
   /** How often the lock was gained: between two of them others may have taken this process for gone. */
   readonly locksGained: number
-}
-
-/** The text to hash for the lock that a process holds while its LISTEN connection lives. */
-export function sessionLockKey(schema: SchemaName, processId: string): string {
-  return schema.lockKey(`process:${processId}`)
 }
 
 export function createListener({
@@ -66,23 +83,26 @@ export function createListener({
   processId,
   onNotify,
   onReconnect,
+  recordLock,
   onLock,
   onModeChange,
   channel = db.schemaName.channel,
   heartbeatMs = 10_000,
   heartbeatTimeoutMs = 5_000,
   selfTestTimeoutMs = 5_000,
+  lockLimitMs = 15_000,
   retestMs = 300_000,
   metrics,
   health,
 }: ListenerOptions): Listener {
   const testChannel = shorten(`${channel}_test_${processId}`)
-  const lockKey = sessionLockKey(db.schemaName, processId)
   const open = () => db.openSession('listen', { queryTimeoutMs: heartbeatTimeoutMs })
   let mode: ListenerMode = 'connecting'
   let reason: string | undefined
-  let holdsLock = false
+  let lockKey: string | null = null
   let locksGained = 0
+  let lacksLock = false
+  let cancelLimit: (() => void) | undefined
 
   const loop = createLoop({
     name: 'listener',
@@ -108,7 +128,7 @@ export function createListener({
     try {
       return (await findObstacle(session)) ?? (await keepListening(session, context))
     } finally {
-      holdsLock = false
+      if (lockKey !== null) loseLock()
       end()
       context.signal.removeEventListener('abort', end)
     }
@@ -171,20 +191,49 @@ export function createListener({
       await wait(heartbeatMs)
       if (lost) throw new AftercommitError('DATABASE_UNREACHABLE', 'The LISTEN connection was lost.', { cause: lost })
       if ((await selectBackendPid(session)) !== pid) return POOLER
-      // Its predecessor may not have been buried yet; the server notices a vanished client only after a while.
-      if (!holdsLock) await takeLock(session)
     }
   }
 
+  /** Held before it is recorded: others must never find the name of a lock that is free. */
   async function takeLock(session: Session): Promise<void> {
-    holdsLock = await trySessionLock(session, lockKey)
-    if (!holdsLock) return
+    const key = db.schemaName.lockKey(`process:${processId}:${randomUUID()}`)
+    if (!(await trySessionLock(session, key))) throw new Error('The lock of a new session was taken already.')
+    await recordLock?.(session, key)
+    lockKey = key
     locksGained++
+    endLimit()
     onLock?.()
+  }
+
+  function loseLock(): void {
+    lockKey = null
+    beginLimit()
+  }
+
+  /** The lock is missing from now on. */
+  function beginLimit(): void {
+    endLimit()
+    cancelLimit = db.clock.setTimer(lockLimitMs, () => {
+      if (mode === 'unavailable') return
+      lacksLock = true
+      db.logger.error({}, 'no LISTEN connection for longer than a lease: this process gives up what it has')
+      const reason =
+        'this process could not prove that it is alive for longer than a lease: it has no LISTEN connection'
+      health?.report({ name: LOCK_HEALTH, live: true, ready: false, reason })
+    })
+  }
+
+  function endLimit(): void {
+    cancelLimit?.()
+    cancelLimit = undefined
+    lacksLock = false
+    health?.forget(LOCK_HEALTH)
   }
 
   function setMode(next: ListenerMode, why: string | undefined): void {
     if (mode === next && reason === why) return
+    // Nothing can be proved here: others look at the leases alone.
+    if (next === 'unavailable') endLimit()
     if (next === 'unavailable') db.logger.warn({ channel }, `no LISTEN here, so readers poll: ${why}`)
     else if (next === 'listening') db.logger.info({ channel }, 'listening')
     mode = next
@@ -197,8 +246,13 @@ export function createListener({
     get state() {
       return loop.state
     },
-    start: () => loop.start(),
-    stop: () => loop.stop(),
+    async start() {
+      if (loop.state === 'idle' || loop.state === 'stopped') beginLimit()
+      await loop.start()
+    },
+    async stop() {
+      await loop.stop().finally(endLimit)
+    },
     get mode() {
       return mode
     },
@@ -206,13 +260,21 @@ export function createListener({
       return reason
     },
     get holdsLock() {
-      return holdsLock
+      return lockKey !== null
+    },
+    get lockKey() {
+      return lockKey
+    },
+    get lacksLock() {
+      return lacksLock
     },
     get locksGained() {
       return locksGained
     },
   }
 }
+
+const LOCK_HEALTH = 'process lock'
 
 const POOLER =
   'the connection goes through a pooler in transaction mode; set `directDatabase` to an address past the pooler'

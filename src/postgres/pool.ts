@@ -17,7 +17,7 @@ import {
   runQuery,
 } from './driver.ts'
 import { shareIdentity } from './identity.ts'
-import { runRepeated } from './prepared.ts'
+import { mayPrepare, runRepeated } from './prepared.ts'
 import type { Parameter, Queryable, QueryOptions, QueryResult } from './queryable.ts'
 import { endsSession, sqlstateOf } from './sqlstate.ts'
 import { runTransaction, type Transaction, type TransactionOptions } from './transaction.ts'
@@ -113,6 +113,8 @@ export function createPool({ role, size, schema, settings, logger, clock, commit
     const client = await acquire()
     let failure: unknown
     try {
+      const isDirect = mayPrepare(client)
+      if (isDirect instanceof Promise) await isDirect
       const result = await use(client)
       commits.answered++
       return result

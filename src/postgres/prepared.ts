@@ -8,6 +8,7 @@ import type { Client } from 'pg'
 import { lastResult, runQuery } from './driver.ts'
 import type { Parameter, QueryResult } from './queryable.ts'
 import { SQLSTATE, sqlstateOf } from './sqlstate.ts'
+import { keepAlive } from './tcp-keepalive.ts'
 
 /** Outside of a transaction only: what was refused is sent once more. */
 export async function runRepeated<Row>(
@@ -25,7 +26,7 @@ export async function runRepeated<Row>(
   }
 }
 
-/** Whether statements may be prepared under a name on this connection. */
+/** Whether statements may be prepared under a name on this connection; the pool asks when the connection is new. */
 export function mayPrepare(client: Client): boolean | Promise<boolean> {
   return direct.get(client) ?? findOut(client)
 }
@@ -42,10 +43,8 @@ export function isDoubtful(error: unknown): boolean {
 
 const direct = new WeakMap<Client, boolean>()
 
-/** A pooler says something of its own at the start, as it has no session to speak of yet. */
 async function findOut(client: Client): Promise<boolean> {
-  const { rows } = await runQuery<{ pid: number }>(client, 'select pg_catalog.pg_backend_pid() as pid')
-  const isDirect = rows[0]!.pid === Reflect.get(client, 'processID')
+  const isDirect = await keepAlive(client)
   direct.set(client, isDirect)
   return isDirect
 }

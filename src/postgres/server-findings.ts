@@ -33,6 +33,7 @@ export function serverFindings(facts: ServerFacts): Finding[] {
     synchronousCommit(facts),
     crashSafety(facts),
     idleTimeout(facts),
+    ...vanishedClients(facts),
     clocks(facts),
     ...preparedTransactions(facts),
     ...slots(facts),
@@ -165,6 +166,27 @@ function idleTimeout({ idleInTransactionTimeoutMs, role }: ServerFacts): Finding
       'idle_in_transaction_session_timeout is not set: a transaction left open after an emit holds readers back.',
     fix: `alter role ${quoteIdentifier(role)} set idle_in_transaction_session_timeout = '60s'`,
   }
+}
+
+const MOST_VANISHED_SECONDS = 300
+
+function vanishedClients({ vanishedSeconds }: ServerFacts): Finding[] {
+  const check = 'tcp_keepalives'
+  if (vanishedSeconds === null) return []
+  const span = formatDuration(vanishedSeconds * 1_000)
+  if (vanishedSeconds <= MOST_VANISHED_SECONDS) return [ok(check, `a vanished client is noticed after ${span}`)]
+  return [
+    {
+      level: 'note',
+      check,
+      message:
+        `The server notices a client that vanished without a word after ${span}: until then an emit that was not ` +
+        'committed holds readers back. Connections of aftercommit ask for less; those of other clients do not.',
+      fix:
+        'alter system set tcp_keepalives_idle = 30; alter system set tcp_keepalives_interval = 10; ' +
+        'alter system set tcp_keepalives_count = 3; select pg_reload_conf()',
+    },
+  ]
 }
 
 const MOST_SKEW_MS = 2_000

@@ -15,6 +15,7 @@ import {
 } from './driver.ts'
 import { unreachable } from './pool.ts'
 import type { Queryable, QueryResult } from './queryable.ts'
+import { keepAlive } from './tcp-keepalive.ts'
 import { runTransaction, type Transaction, type TransactionOptions } from './transaction.ts'
 
 export interface Session extends Queryable {
@@ -46,6 +47,7 @@ export async function openSession({ role, schema, settings, onHookError }: Sessi
   })
   try {
     await client.connect()
+    if (role !== 'probe') await keepAlive(client)
   } catch (error) {
     destroyClient(client)
     throw unreachable(describeTarget(driver, config), error)

@@ -6,7 +6,7 @@
  *                                             └── stopped by its policy ──▶ standby until somebody resumes it
  */
 import { redriveByItself } from '../dead-letters/index.ts'
-import type { Database } from '../postgres/index.ts'
+import type { Database, ProcessLock } from '../postgres/index.ts'
 import {
   type Clock,
   createLoop,
@@ -42,8 +42,7 @@ export interface KeeperOptions {
   readonly process: string
   /** Dead letters that are tried again by themselves. */
   readonly autoRedrive: { readonly afterMs: number; readonly max: number } | undefined
-  /** Whether this process holds the lock that proves it is alive, and whether it can hold one at all. */
-  readonly lock: () => { holds: boolean; possible: boolean }
+  readonly lock: () => ProcessLock
   /** How long `stop` may still wait for what is under way. */
   readonly drainMs: () => number
   /** Writes what is registered in the process into the database; answers its generation. */
@@ -170,7 +169,8 @@ export class Keeper implements Service {
     for (;;) {
       await this.#placeNew()
       const now = this.#options.clock.monotonic()
-      if (this.#running.size > 0 && now >= this.#dueRenewal) await this.#renew()
+      if (this.#options.lock().lacks) this.#giveUp()
+      else if (this.#running.size > 0 && now >= this.#dueRenewal) await this.#renew()
       await this.#takeFree()
       const standby = this.#running.size < this.#registered.size || this.#unplaced.size > 0
       const toRenewal = Math.max(10, this.#dueRenewal - this.#options.clock.monotonic())
@@ -186,6 +186,11 @@ export class Keeper implements Service {
       this.#unplaced.delete(definition.id)
       this.addPlaced({ definition, generation })
     }
+  }
+
+  /** A process that cannot prove that it is alive does no work, so it must not keep others from it by renewing. */
+  #giveUp(): void {
+    for (const { runner } of this.#running.values()) if (!runner.lost) runner.end('lost')
   }
 
   async #renew(): Promise<void> {
@@ -257,8 +262,7 @@ export class Keeper implements Service {
 
   async #findGone(ids: readonly string[]): Promise<string[]> {
     const { database, clock, process } = this.#options
-    const prefix = database.schemaName.lockKey('process:')
-    const lockless = (await selectLockless(database.control, ids, prefix)).filter((owner) => owner !== process)
+    const lockless = (await selectLockless(database.control, ids)).filter((owner) => owner !== process)
     const now = clock.monotonic()
     for (const owner of this.#lockless.keys()) if (!lockless.includes(owner)) this.#lockless.delete(owner)
     for (const owner of lockless) if (!this.#lockless.has(owner)) this.#lockless.set(owner, now)

@@ -131,7 +131,7 @@ export async function releaseLease(db: Queryable, held: { id: string; term: bigi
  * Owners of these subscriptions that should hold their process lock and do not: their LISTEN connection is gone. Only
  * one that stays free counts, so that a process which reconnects keeps what it has.
  */
-export async function selectLockless(db: Queryable, ids: readonly string[], lockPrefix: string): Promise<string[]> {
+export async function selectLockless(db: Queryable, ids: readonly string[]): Promise<string[]> {
   const { rows } = await db.query<{ owner: string }>(
     `select distinct p.owner
        from ${db.schema}.subscription_partitions p
@@ -145,8 +145,8 @@ export async function selectLockless(db: Queryable, ids: readonly string[], lock
              and l.granted
              and l.objsubid = 1
              and l.database = (select oid from pg_catalog.pg_database where datname = current_database())
-             and (l.classid::bigint << 32 | l.objid::bigint) = pg_catalog.hashtextextended($2::text || p.owner, 0))`,
-    [JSON.stringify(ids), lockPrefix],
+             and (l.classid::bigint << 32 | l.objid::bigint) = pg_catalog.hashtextextended(r.lock_key, 0))`,
+    [JSON.stringify(ids)],
   )
   return rows.map((row) => row.owner)
 }

@@ -2,7 +2,7 @@
 import { AftercommitError } from '../errors.ts'
 import type { EventDefinitions } from '../events/index.ts'
 import { findPosition, settledPosition, type Tailer } from '../log/index.ts'
-import type { Database, Transaction } from '../postgres/index.ts'
+import type { Database, ProcessLock, Transaction } from '../postgres/index.ts'
 import { type Clock, formatDuration, type Health, type Logger, type Registry, type Service } from '../runtime/index.ts'
 import { type Definition, definitionText } from './definition.ts'
 import { createHandle, type SubscriptionHandle } from './handle.ts'
@@ -34,7 +34,7 @@ export interface SubscriptionsOptions {
   readonly health: Health
   readonly process: string
   readonly definitions: EventDefinitions | undefined
-  readonly lock: () => { holds: boolean; possible: boolean }
+  readonly lock: () => ProcessLock
   readonly wrapTransaction: (tx: Transaction) => unknown
   readonly storeStacks: boolean
   readonly autoRedrive: { readonly afterMs: number; readonly max: number } | undefined

@@ -20,6 +20,7 @@ const server: ServerFacts = {
   fsync: true,
   fullPageWrites: true,
   idleInTransactionTimeoutMs: 60_000,
+  vanishedSeconds: 60,
   queueUsage: 0,
   timeMs: 0,
   clockSkewMs: 0,
@@ -115,6 +116,11 @@ describe('a server', () => {
       'without a timeout for idle transactions',
       { idleInTransactionTimeoutMs: 0 },
       { level: 'note', check: 'idle transactions' },
+    ],
+    [
+      'with the keep-alive of an untouched Linux',
+      { vanishedSeconds: 7_875 },
+      { level: 'note', check: 'tcp_keepalives', fix: expect.stringContaining('tcp_keepalives_idle') },
     ],
     [
       'whose clock is ahead',

@@ -10,7 +10,7 @@ async function openLease() {
   const { url } = await testDatabase({ migrated: true })
   const database = openDatabase({ database: url })
   const sql = await connect(url)
-  const lock = { holds: true, possible: true, gained: 1 }
+  const lock = { holds: true, possible: true, gained: 1, lacks: false }
   const lost: string[] = []
   /** Who may claim, at the end of each renewal. */
   const able: (string | undefined)[] = []
@@ -79,4 +79,23 @@ test('a renewal that was sent before the lock was gained does not count', async 
   await sql.query('commit')
   await informed
   expect(able).toEqual([undefined, worker])
+})
+
+test('a process that lacks its lock gives its lease back instead of renewing it, and has a new one with its lock', async () => {
+  const { lease, lock, lost, sql } = await openLease()
+  const worker = lease.worker!
+  Object.assign(lock, { holds: false, lacks: true })
+  lease.nudge()
+  await eventually(async () => {
+    const { rows } = await sql.query(
+      'select lease_until <= clock_timestamp() as ended from aftercommit.delivery_workers where worker = $1',
+      [worker],
+    )
+    return rows[0]?.ended === true
+  })
+  expect(lost).toEqual(['lost'])
+  Object.assign(lock, { holds: true, gained: 2, lacks: false })
+  lease.nudge()
+  await eventually(() => lease.isInformed)
+  expect(lease.worker).not.toBe(worker)
 })

@@ -1,5 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { createListener, type Database, type ListenerOptions, sessionLockKey } from '../../src/postgres/index.ts'
+import { createListener, type Database, type ListenerOptions } from '../../src/postgres/index.ts'
+import { createHealth } from '../../src/runtime/index.ts'
 import { connect, openDatabase, openTestDatabase, testDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { collectingLogger } from '../support/logger.ts'
@@ -62,16 +63,18 @@ describe.each([18, 14] as const)('listening on Postgres %i', (major) => {
   })
 })
 
-test('the session lock proves that the process lives, and ends with it', async () => {
+test('the session lock proves that the process lives, is recorded once it is held, and ends with the process', async () => {
   const { db } = await openTestDatabase()
-  const key = sessionLockKey(db.schemaName, 'p1')
-  const { listener } = listen(db)
+  const recorded: { key: string; holders: number }[] = []
+  const { listener } = listen(db, {
+    recordLock: async (_, key) => void recorded.push({ key, holders: await holdersOf(db, key) }),
+  })
   await listener.start()
   await eventually(() => listener.holdsLock)
-  expect(await holdersOf(db, key)).toBe(1)
+  expect(recorded).toEqual([{ key: listener.lockKey, holders: 1 }])
   await listener.stop()
-  expect(listener.holdsLock).toBe(false)
-  await eventually(async () => (await holdersOf(db, key)) === 0)
+  expect([listener.holdsLock, listener.lockKey]).toEqual([false, null])
+  await eventually(async () => (await holdersOf(db, recorded[0]!.key)) === 0)
 })
 
 test('every gain of the lock is counted and told, so that who relies on it knows that it was gone', async () => {
@@ -89,18 +92,23 @@ test('every gain of the lock is counted and told, so that who relies on it knows
   expect(listener.holdsLock).toBe(true)
 })
 
-test('a lock still held by a predecessor is taken over once the server has buried it', async () => {
-  const { db, url } = await openTestDatabase()
-  const predecessor = await connect(url)
-  await predecessor.query('select pg_advisory_lock(hashtextextended($1::text, 0))', [
-    sessionLockKey(db.schemaName, 'p1'),
-  ])
-  const { listener } = listen(db)
+test('a process that cannot hold its lock for longer than the limit lacks it and is not ready, until it holds it again', async () => {
+  const { url } = await testDatabase()
+  const proxy = await createProxy(url)
+  const db = openDatabase({ database: url, directDatabase: proxy.url, connectTimeoutMs: 500 })
+  const health = createHealth()
+  const { listener } = listen(db, { health, lockLimitMs: 50 })
   await listener.start()
-  await eventually(() => listener.mode === 'listening')
-  expect(listener.holdsLock).toBe(false)
-  await predecessor.end()
   await eventually(() => listener.holdsLock)
+  expect([listener.lacksLock, health.check().ready]).toEqual([false, true])
+  proxy.lose()
+  await eventually(() => listener.lacksLock)
+  expect(health.check().reasons).toContain(
+    'this process could not prove that it is alive for longer than a lease: it has no LISTEN connection',
+  )
+  proxy.pass()
+  await eventually(() => listener.holdsLock)
+  expect([listener.lacksLock, health.check().ready]).toEqual([false, true])
 })
 
 test('a schema with a strange name has a bell of its own', async () => {

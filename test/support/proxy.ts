@@ -16,6 +16,11 @@ export interface Proxy {
   stall(): void
   /** Data vanishes and nobody is told. */
   blackhole(): void
+  /**
+   * Connections are reset, new ones too, and the server never hears of it: its sessions stay, as when a firewall forgets
+   * the connections of a host.
+   */
+  lose(): void
   /** Connections are reset, new ones too. */
   reset(): void
   /** Connections are reset after the server has sent `bytes` more. */
@@ -31,7 +36,7 @@ export interface Proxy {
 }
 
 type Mode =
-  | { kind: 'pass' | 'stall' | 'blackhole' | 'reset' | 'cutOnCommit' }
+  | { kind: 'pass' | 'stall' | 'blackhole' | 'lose' | 'reset' | 'cutOnCommit' }
   | { kind: 'delay'; ms: number }
   | { kind: 'cutAfter'; bytes: number }
   | { kind: 'reject'; answer: Buffer }
@@ -45,6 +50,8 @@ interface Link {
 
 export async function createProxy(url: string): Promise<Proxy> {
   const links = new Set<Link>()
+  /** Sessions of the server whose clients are gone. */
+  const kept = new Set<Socket>()
   let upstream = addressOf(url)
   let mode: Mode = { kind: 'pass' }
   let accepted = 0
@@ -61,12 +68,13 @@ export async function createProxy(url: string): Promise<Proxy> {
     ] as const) {
       from.on('error', () => to.destroy())
       from.on('close', () => {
-        // In a black hole not even the end of a connection gets through.
-        if (mode.kind !== 'blackhole') to.destroy()
+        // On a lost path not even the end of a connection gets through.
+        if (mode.kind === 'blackhole' || mode.kind === 'lose') kept.add(link.server)
+        else to.destroy()
         links.delete(link)
       })
     }
-    if (mode.kind === 'reset') cut(link)
+    if (mode.kind === 'reset' || mode.kind === 'lose') cut(link)
   })
 
   function forward(link: Link, to: Socket, chunk: Buffer): void {
@@ -93,6 +101,7 @@ export async function createProxy(url: string): Promise<Proxy> {
   function setMode(next: Mode): void {
     mode = next
     if (next.kind === 'reset') for (const link of links) cut(link)
+    if (next.kind === 'lose') for (const link of links) link.client.resetAndDestroy()
     if (next.kind !== 'pass') return
     for (const link of links) for (const { to, chunk } of link.held.splice(0)) to.write(chunk)
   }
@@ -103,6 +112,7 @@ export async function createProxy(url: string): Promise<Proxy> {
   const close = async () => {
     listener.close()
     dropAll()
+    for (const server of kept) server.destroy()
   }
   onTestFinished(close)
 
@@ -115,6 +125,7 @@ export async function createProxy(url: string): Promise<Proxy> {
     delay: (ms) => setMode({ kind: 'delay', ms }),
     stall: () => setMode({ kind: 'stall' }),
     blackhole: () => setMode({ kind: 'blackhole' }),
+    lose: () => setMode({ kind: 'lose' }),
     reset: () => setMode({ kind: 'reset' }),
     cutAfter: (bytes) => setMode({ kind: 'cutAfter', bytes }),
     cutOnCommit: () => setMode({ kind: 'cutOnCommit' }),

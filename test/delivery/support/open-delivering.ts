@@ -51,7 +51,7 @@ export async function openWorker(url: string, options: Partial<DeliveryOptions> 
     metrics,
     health: createHealth({ clock: systemClock }),
     process,
-    lock: () => ({ holds: false, possible: false, gained: 0 }),
+    lock: () => ({ holds: false, possible: false, gained: 0, lacks: false }),
     willHear: () => false,
     storeStacks: false,
     concurrency: 50,
