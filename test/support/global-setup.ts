@@ -1,6 +1,6 @@
 /**
- * Starts the servers of a test run once and stops them at its end. With AFTERCOMMIT_TEST_DATABASE_URL everything runs on
- * that server instead, and nothing is started.
+ * Starts the servers of a test run once and stops them at its end. With AFTERCOMMIT_TEST_DATABASE_URL all tests run on
+ * that server instead and nothing is started; those of a distribution's server are skipped.
  */
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -16,6 +16,8 @@ declare module 'vitest' {
     pg14Url: string
     /** A distribution's own, with JIT and its default settings; empty where there is none. */
     systemUrl: string
+    /** True when AFTERCOMMIT_TEST_DATABASE_URL chose the server of all tests. */
+    isServerGiven: boolean
   }
 }
 
@@ -24,7 +26,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
   if (given) {
     project.provide('pg18Url', given)
     project.provide('pg14Url', process.env.AFTERCOMMIT_TEST_DATABASE_URL_14 ?? given)
-    project.provide('systemUrl', given)
+    project.provide('systemUrl', '')
+    project.provide('isServerGiven', true)
     return async () => {}
   }
   const folder = await mkdtemp(join(memoryFolder(), 'ac-test-'))
@@ -45,6 +48,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   project.provide('pg18Url', newest.url)
   project.provide('pg14Url', oldest?.url ?? '')
   project.provide('systemUrl', system?.url ?? '')
+  project.provide('isServerGiven', false)
   return async () => {
     await Promise.all([newest, oldest, system].map((server) => server?.stop()))
     await rm(folder, { recursive: true, force: true })
