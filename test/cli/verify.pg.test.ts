@@ -8,10 +8,16 @@ beforeAll(buildPackage)
 /** Somebody writes a row by hand where a transaction was rolled back, after readers were told that all was final. */
 async function writeBelowTheFrontier(sql: pg.Client, position: number): Promise<void> {
   await sql.query(`insert into aftercommit.frontier_marks (frontier) select max(position) from aftercommit.events`)
+  const { rows } = await sql.query<{ columns: string }>(
+    `select string_agg(quote_ident(attname), ', ') as columns from pg_attribute
+      where attrelid = 'aftercommit.events'::regclass and attnum > 0 and attgenerated = '' and not attisdropped`,
+  )
+  const [{ columns }] = rows as [{ columns: string }]
   await sql.query(
-    `insert into aftercommit.events
-     select (jsonb_populate_record(e, jsonb_build_object('position', $1::int, 'id', 'late', 'recorded_at', clock_timestamp()))).*
-       from aftercommit.events e order by position limit 1`,
+    `insert into aftercommit.events (${columns})
+     select ${columns}
+       from (select (jsonb_populate_record(e, jsonb_build_object('position', $1::int, 'id', 'late', 'recorded_at', clock_timestamp()))).*
+               from aftercommit.events e order by position limit 1) late`,
     [position],
   )
 }

@@ -59,7 +59,7 @@ describe('a hook of the cluster', () => {
     })
     expect(letter).toMatchObject({ owner: 'hook:mail', event: { id: 'bad' }, attempts: 2 })
     expect(heard.filter(({ id }) => id === 'bad').map(({ attempt }) => attempt)).toEqual([1, 2])
-    expect(keys).toEqual(new Set(['hook:mail:bad', 'hook:mail:good']))
+    expect(keys).toEqual(new Set(['hook:mail/bad', 'hook:mail/good']))
     expect(ac.hooks.status('mail')).toMatchObject({ scope: 'cluster', ready: true, handled: 1, failed: 2 })
   })
 
