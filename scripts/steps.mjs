@@ -13,9 +13,9 @@ const tools = {
   vitest: 'node_modules/vitest/vitest.mjs',
 }
 
-/** Runs an installed tool and gives its exit code. */
-export function runTool(tool, args, options) {
-  return run(process.execPath, [tools[tool], ...args], options)
+/** Runs an installed tool, with this Node or another one, and gives its exit code. */
+export function runTool(tool, args, { node = process.execPath, ...options } = {}) {
+  return run(node, [tools[tool], ...args], options)
 }
 
 /** Runs a program with this terminal as its own and gives its exit code; a signal counts as 128, like in a shell. */
