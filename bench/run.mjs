@@ -52,6 +52,10 @@ const journeys = [
   'webhooks-kill',
   'two-step-workflow',
   'catchup-typed',
+  'observers',
+  'processes',
+  'pooled',
+  'distance',
 ]
 
 process.exit(await main())

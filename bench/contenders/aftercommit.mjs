@@ -9,9 +9,16 @@ import { eventually } from './eventually.mjs'
 
 /**
  * `rules` is the text of aftercommit.toml. `reach` makes of the database's address the options of the processes that work;
- * the events are always written next door.
+ * the events are always written next door. With `recordsRuns` everything is done when each event has its run record too.
  */
-export async function openAftercommit({ server, name, jit, rules, reach = (database) => ({ database }) }) {
+export async function openAftercommit({
+  server,
+  name,
+  jit,
+  rules,
+  recordsRuns = false,
+  reach = (database) => ({ database }),
+}) {
   const database = await createBenchDatabase(server.url, name, { jit })
   const folder = mkdtempSync(join(tmpdir(), 'aftercommit-journey-'))
   const file = join(folder, 'aftercommit.toml')
@@ -20,12 +27,18 @@ export async function openAftercommit({ server, name, jit, rules, reach = (datab
   await ac.migrate()
   const processes = []
   let last = 0n
+  let events = 0
 
   async function isSettled() {
     const { position } = await ac.subscriptions.get('observers').status()
     if (position < last) return false
     const rows = await ac.deliveries.count()
-    return Object.values(rows).every((count) => count === 0)
+    return Object.values(rows).every((count) => count === 0) && (!recordsRuns || (await countRuns()) >= events)
+  }
+
+  async function countRuns() {
+    const { rows } = await ac.transaction((tx) => tx.query('select count(*) from aftercommit.observer_runs'))
+    return Number(rows[0].count)
   }
 
   return {
@@ -43,6 +56,7 @@ export async function openAftercommit({ server, name, jit, rules, reach = (datab
     /** Commits all of them in one transaction, and answers when COMMIT was sent. */
     async commit(calls) {
       let committing = 0
+      events += calls.length
       await ac.transaction(async (tx) => {
         for (let first = 0; first < calls.length; first += 1_000) {
           const emitted = await tx.emit(calls.slice(first, first + 1_000).map(toEvent))

@@ -1,4 +1,4 @@
-/** graphile-worker, by default 50 jobs at a time, with the settings its guide gives for throughput. A job is a POST of its payload. */
+/** graphile-worker, by default 50 jobs at a time, with the settings its guide gives for throughput. A job `call` is a POST of its payload. */
 import { run } from 'graphile-worker'
 import pg from 'pg'
 import { createCaller } from './caller.mjs'
@@ -9,14 +9,14 @@ const { url, receiver, pollInterval = 2_000, concurrentJobs = 50, retryMs } = re
 const pgPool = new pg.Pool({ connectionString: url, max: 12 })
 pgPool.on('error', () => {})
 pgPool.on('connect', (client) => client.on('error', () => {}))
-const caller = createCaller(receiver)
+const caller = receiver === undefined ? undefined : createCaller(receiver)
 const runner = await run({
   pgPool,
   noHandleSignals: true,
   noPreparedStatements: true,
   logger: quiet,
   pollInterval,
-  taskList: { call: retryMs === undefined ? call : callAgainSoon },
+  taskList: { call: retryMs === undefined ? call : callAgainSoon, nothing: async () => {} },
   preset: {
     worker: { concurrentJobs, localQueue: { size: 500 }, completeJobBatchDelay: 0, failJobBatchDelay: 0 },
   },
@@ -25,7 +25,7 @@ serve({
   async close() {
     await runner.stop()
     await pgPool.end()
-    await caller.close()
+    await caller?.close()
   },
 })
 
