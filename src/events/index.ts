@@ -44,7 +44,7 @@ export {
   metadataToStored,
   type StoredMetadata,
 } from './metadata.ts'
-export { compilePatterns, patternsToSql } from './pattern.ts'
+export { boundsOf, compilePatterns, patternsToSql, type TypeBounds } from './pattern.ts'
 export type { SchemaInput, SchemaIssue, SchemaOutput, SchemaResult, StandardSchema } from './standard-schema.ts'
 export { isUndecodable, ownCopy, StoredEvent, type StoredFields, toStoredEvent } from './stored-event.ts'
 export { Undecodable } from './undecodable.ts'

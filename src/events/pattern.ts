@@ -33,6 +33,35 @@ export function patternsToSql(patterns: readonly string[]): string {
   return `^(?:${alternatives})(?:${VERSION}$|(?<!${VERSION})$)`
 }
 
+/** Names, and beginnings of names, that no event lacks which the patterns choose. */
+export interface TypeBounds {
+  readonly names: readonly string[]
+  readonly prefixes: readonly string[]
+}
+
+/**
+ * For patterns of strangers: what an index or a plain comparison can leave out, without a regular expression in the
+ * database. Events that pass still have to be matched. Undefined where every event may match.
+ */
+export function boundsOf(patterns: readonly string[]): TypeBounds | undefined {
+  const parsed = parsePatterns(patterns)
+  const names = parsed.filter(isLiteral).map((segments) => segments.join('.'))
+  const starts = parsed.filter((segments) => !isLiteral(segments)).map((segments) => startOf(segments.join('.')))
+  if (starts.includes('')) return undefined
+  return { names: unique(names), prefixes: unique([...names.map((name) => `${name}.v`), ...starts]) }
+}
+
+/** Before the first wildcard, and before the dot of a `.**`, which may stand for nothing. */
+function startOf(pattern: string): string {
+  const wildcard = pattern.indexOf('*')
+  const start = pattern.slice(0, wildcard)
+  return pattern.startsWith('.**', wildcard - 1) ? start.slice(0, -1) : start
+}
+
+function unique(texts: readonly string[]): string[] {
+  return [...new Set(texts)]
+}
+
 type Segments = readonly string[]
 
 const ANY_SEGMENTS = '**'

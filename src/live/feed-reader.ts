@@ -39,7 +39,8 @@ export interface ReaderHost {
   ready(): Promise<unknown>
   remove(reader: Reader): void
   match(events: readonly AnyEvent[], filter: Filter): readonly FeedItem[]
-  readPage(after: bigint, limit: number, filter: Filter, window: ReadWindow): Promise<FilteredPage>
+  /** `reader` is whose time it takes. */
+  readPage(reader: object, after: bigint, limit: number, filter: Filter, window: ReadWindow): Promise<FilteredPage>
   readFacts(epoch: number): Promise<LogFacts>
   count(what: 'lagged' | 'sent', transport: string, by: number): void
 }
@@ -192,7 +193,7 @@ export class Reader implements FeedReader {
 
   async #readPage(after: bigint, limit: number, filter: Filter): Promise<FilteredPage> {
     try {
-      const page = await this.#host.readPage(after, limit, filter, this.#window)
+      const page = await this.#host.readPage(this, after, limit, filter, this.#window)
       this.#window = page.window
       return page
     } catch (error) {

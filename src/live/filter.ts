@@ -1,5 +1,6 @@
 /** Which events a client gets, before anybody is asked: what the feed offers and, within that, what the client asked for. */
-import { compilePatterns, type EventKind, patternsToSql } from '../events/index.ts'
+import { AftercommitError } from '../errors.ts'
+import { boundsOf, compilePatterns, type EventKind } from '../events/index.ts'
 import type { AnyEvent, PageFilter } from '../log/index.ts'
 
 export interface Wanted {
@@ -18,6 +19,22 @@ export interface Filter {
   readonly page: Omit<PageFilter, 'window'>
 }
 
+/** Throws BAD_PATTERN where a client asks for more than matching each event against it may cost. */
+export function checkAsked(types: readonly string[]): void {
+  compilePatterns(types)
+  const refuse = (problem: string) => {
+    throw new AftercommitError('BAD_PATTERN', problem)
+  }
+  if (types.length > MAX_PATTERNS) refuse(`It names more than ${MAX_PATTERNS} patterns.`)
+  const long = types.find((type) => type.length > LONGEST || type.split('*').length - 1 > MAX_WILDCARDS)
+  if (long === undefined) return
+  refuse(`"${long.slice(0, 60)}" is longer than ${LONGEST} characters or has more than ${MAX_WILDCARDS} wildcards.`)
+}
+
+const MAX_PATTERNS = 50
+const LONGEST = 100
+const MAX_WILDCARDS = 4
+
 /** Throws BAD_PATTERN. */
 export function compileFilter({ on = ['*'], types, kinds, aggregate, tenant }: Wanted): Filter {
   const isOffered = compileOffer(on)
@@ -25,7 +42,7 @@ export function compileFilter({ on = ['*'], types, kinds, aggregate, tenant }: W
   const isKind = kinds && new Set<string>(kinds)
   return {
     key: JSON.stringify([on, types, kinds, aggregate?.type, aggregate?.id, tenant]),
-    page: { type: patternsToSql(types.includes('*') ? on : types), tenant },
+    page: { types: boundsOf(types.includes('*') ? on : types), tenant },
     matches: (event) =>
       isAsked(event.type) &&
       isOffered(event.type) &&

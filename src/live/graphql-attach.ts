@@ -7,7 +7,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { WebSocket } from 'ws'
 import { summarizeError } from '../runtime/index.ts'
-import { admit } from './graphql-admit.ts'
+import { admit, later } from './graphql-admit.ts'
 import type { Prepare, ServingParts } from './graphql-operation.ts'
 import {
   type AttachOptions,
@@ -27,6 +27,10 @@ export interface AttachParts extends ServingParts {
 /** How soon it is noticed that the server was closed: it waits for its connections and tells nobody. */
 const LOOK_MS = 1_000
 const MAX_BUFFERED_BYTES = 4_000_000
+/** A client says who it is at once; a connection that does not is cut off, without waiting for it to close. */
+const INIT_MS = 5_000
+/** Connections that nobody is known on yet. */
+const MOST_WAITING = 1_000
 
 export async function attachTo(
   server: UpgradeServer,
@@ -35,9 +39,10 @@ export async function attachTo(
 ): Promise<GraphqlAttachment & { stop(): Promise<void> }> {
   const { feed, clock, settings, logRepeatedly } = parts
   const [{ WebSocketServer }, { handleProtocols, makeServer }] = await Promise.all([loadWs(), loadGraphqlWs()])
-  const protocol = makeServer<Record<string, unknown>, SocketExtra>(toProtocolOptions(parts))
+  const protocol = makeServer<Record<string, unknown>, SocketExtra>(toProtocolOptions(parts, onAdmitted))
   const maxBytes = settings.maxBuffered?.bytes ?? MAX_BUFFERED_BYTES
   const connections = new Set<SocketConnection>()
+  const waiting = new Set<SocketConnection>()
   const sockets = new WebSocketServer({
     noServer: true,
     clientTracking: false,
@@ -55,10 +60,9 @@ export async function attachTo(
       if (server.listenerCount('upgrade') === 1) refuse(socket, '404 Not Found')
     } else if (!isWelcome(req, settings)) {
       refuse(socket, '403 Forbidden')
-    } else if (feed.stopping.aborted || !parts.enter()) {
+    } else if (feed.stopping.aborted || parts.isFull() || !makeRoom()) {
       refuse(socket, '503 Service Unavailable')
     } else {
-      socket.once('close', parts.leave)
       sockets.handleUpgrade(req, socket, head, (webSocket) => take(webSocket, req))
     }
   }
@@ -66,9 +70,27 @@ export async function attachTo(
   function take(webSocket: WebSocket, req: IncomingMessage): void {
     const connection = new SocketConnection(webSocket, req, { clock, logRepeatedly, maxBytes })
     connections.add(connection)
+    waiting.add(connection)
+    connection.gone.addEventListener('abort', () => waiting.delete(connection), { once: true })
+    clock.setTimer(INIT_MS, () => connection.isMute && connection.terminate())
     connection.gone.addEventListener('abort', () => connections.delete(connection), { once: true })
     connection.serve(protocol)
     lookAfter()
+  }
+
+  /** A connection takes the place of a client once it is admitted. Before, mute ones give way to new ones. */
+  function makeRoom(): boolean {
+    if (waiting.size < MOST_WAITING) return true
+    const mute = [...waiting].find(({ isMute }) => isMute)
+    mute?.terminate()
+    return mute !== undefined && waiting.delete(mute)
+  }
+
+  function onAdmitted(connection: SocketConnection): void {
+    if (connection.gone.aborted) return
+    waiting.delete(connection)
+    if (!parts.enter()) throw later()
+    connection.gone.addEventListener('abort', parts.leave, { once: true })
   }
 
   /** While there are connections: shows that they live, and ends them when their server was closed. */
@@ -108,11 +130,17 @@ export async function attachTo(
   }
 }
 
-function toProtocolOptions({ graphql, feed, clock, settings, prepare, logRepeatedly }: AttachParts) {
+function toProtocolOptions(
+  { graphql, feed, clock, settings, prepare, logRepeatedly }: AttachParts,
+  onAdmitted: (connection: SocketConnection) => void,
+) {
   return {
     async onConnect({ extra: { connection }, connectionParams }: ProtocolContext): Promise<boolean> {
       try {
-        connection.admit(await admit(connection.toRequest(connectionParams), settings, feed, clock))
+        connection.isMute = false
+        const admitted = await admit(connection.toRequest(connectionParams), settings, feed, clock)
+        onAdmitted(connection)
+        connection.admit(admitted)
         return true
       } catch (error) {
         const refusal = error instanceof Refusal ? error : new Refusal(500, '', { cause: error })

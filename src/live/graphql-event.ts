@@ -1,6 +1,7 @@
 /** An event as the schema shows it, made once however many clients get it. */
 import { ExactNumber, toWire } from '../events/index.ts'
 import type { FeedItem } from './feed.ts'
+import type { Copies } from './graphql-limits.ts'
 
 type EventItem = Extract<FeedItem, { kind: 'event' }>
 
@@ -8,14 +9,26 @@ export function toGraphqlEvent(item: EventItem): object {
   return viewOf(item).fields
 }
 
-/** About what it takes on the wire, if a client asks for everything. */
+/** About what it takes on the wire, if a client asks for everything once. */
 export function sizeOf(item: FeedItem): number {
-  return item.kind === 'event' ? viewOf(item).bytes : 0
+  if (item.kind !== 'event') return 0
+  let bytes = 1
+  for (const [name, size] of Object.entries(viewOf(item).bytes)) bytes += name.length + size + 4
+  return bytes
+}
+
+/** What an answer takes that has each field so many times. */
+export function answerSize(item: EventItem, copies: Copies): number {
+  const { bytes } = viewOf(item)
+  let size = 0
+  for (const [name, times] of copies) size += times * (bytes[name] ?? 0)
+  return size
 }
 
 interface View {
   readonly fields: object
-  readonly bytes: number
+  /** Of each field as JSON. */
+  readonly bytes: Readonly<Record<string, number>>
 }
 
 const views = new WeakMap<EventItem, View>()
@@ -46,7 +59,8 @@ function makeView({ event, token }: EventItem): View {
     changes: toPlain(wire.changes),
     previous: toPlain(wire.previous),
   }
-  return { fields, bytes: Buffer.byteLength(JSON.stringify(fields)) }
+  const sizes = Object.entries(fields).map(([name, value]) => [name, Buffer.byteLength(JSON.stringify(value) ?? '')])
+  return { fields, bytes: Object.fromEntries(sizes) }
 }
 
 /** Answers are written with JSON.stringify, which would fail at or round a number that a double does not hold: it is text. */

@@ -3,6 +3,7 @@ import type { DocumentNode, ExecutionArgs, GraphQLError, GraphQLSchema } from 'g
 import type { Clock, ThrottledLog } from '../runtime/index.ts'
 import type { Feed } from './feed.ts'
 import type { Connection } from './graphql-admit.ts'
+import { operationProblem } from './graphql-limits.ts'
 import type { GraphqlSettings } from './graphql-options.ts'
 import type { GraphqlModule } from './graphql-peers.ts'
 
@@ -26,6 +27,8 @@ export interface ServingParts {
   readonly logRepeatedly: ThrottledLog
   readonly settings: GraphqlSettings
   readonly prepare: Prepare
+  /** Whether another client would be one too many. */
+  readonly isFull: () => boolean
   /** Counts a client in; false when there are too many. */
   readonly enter: () => boolean
   readonly leave: () => void
@@ -51,6 +54,8 @@ export function createPrepare(graphql: GraphqlModule, schema: GraphQLSchema, set
     }
     const errors = validate(schema, document, rules)
     if (errors.length > 0) return { errors }
+    const problem = operationProblem(document)
+    if (problem !== undefined) return refused(problem)
     if (!getOperationAST(document, operationName)) return refused('It is not clear which operation is meant.')
     return { args: { schema, document, operationName, variableValues: variables, contextValue: connection } }
   }

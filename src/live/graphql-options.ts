@@ -22,6 +22,8 @@ export interface GraphqlOptions<Principal = unknown, Event = AnyEvent, Patterns 
   readonly introspection?: boolean | undefined
   /** The text of an operation; `"10kB"` unless told. */
   readonly maxQuery?: string | number | undefined
+  /** The answer that one event makes; a larger one is told as an error. Default: `"8MB"`. */
+  readonly maxAnswer?: string | number | undefined
   /** At a time over one WebSocket; 20 unless told. */
   readonly maxSubscriptions?: number | undefined
 }
@@ -50,11 +52,12 @@ export interface GraphqlSettings extends SseSettings {
   readonly isEnabled: boolean
   readonly introspection: boolean
   readonly maxQueryBytes: number
+  readonly maxAnswerBytes: number
   readonly maxSubscriptions: number
 }
 
 export function toGraphqlSettings(options: GraphqlOptions): GraphqlSettings {
-  const { enabled = true, introspection = true, maxQuery = '10kB', maxSubscriptions = 20 } = options
+  const { enabled = true, introspection = true, maxQuery = '10kB', maxAnswer = '8MB', maxSubscriptions = 20 } = options
   if (!Number.isSafeInteger(maxSubscriptions) || maxSubscriptions < 1) {
     throw new AftercommitError(
       'BAD_OPTION',
@@ -66,6 +69,7 @@ export function toGraphqlSettings(options: GraphqlOptions): GraphqlSettings {
     isEnabled: typeof enabled === 'function' ? checkAnswer(enabled(), ENABLED) : enabled,
     introspection,
     maxQueryBytes: toBytes(maxQuery, 'maxQuery'),
+    maxAnswerBytes: toBytes(maxAnswer, 'maxAnswer'),
     maxSubscriptions,
   }
 }

@@ -1,12 +1,14 @@
 /** The schema: subscriptions, and one query because GraphQL wants one. */
-import type { GraphQLFieldResolver, GraphQLSchema } from 'graphql'
+import type { GraphQLFieldResolver, GraphQLSchema, OperationDefinitionNode } from 'graphql'
 import { AftercommitError } from '../errors.ts'
 import type { EventKind } from '../events/index.ts'
 import type { ThrottledLog } from '../runtime/index.ts'
 import { VERSION } from '../version.ts'
 import type { Feed, ResumeToken } from './feed.ts'
+import { checkAsked } from './filter.ts'
 import type { Connection } from './graphql-admit.ts'
-import { toGraphqlEvent } from './graphql-event.ts'
+import { answerSize, toGraphqlEvent } from './graphql-event.ts'
+import { type Copies, copiesOf } from './graphql-limits.ts'
 import type { GraphqlSettings } from './graphql-options.ts'
 import type { GraphqlModule } from './graphql-peers.ts'
 import { Source, type SourceRequest, type Told } from './graphql-source.ts'
@@ -43,7 +45,8 @@ type Query { version: String! }
 
 """
 Begins now, or after the token \`from\`. Ends with an error whose extensions have a \`code\` (LAGGED, RESYNC, STOPPED or
-FAILED with the \`token\` to subscribe from; REVOKED without), and never without one.
+FAILED with the \`token\` to subscribe from; REVOKED without), and never without one. An event whose answer would be too
+large is told as an error with the code TOO_LARGE and its \`token\`, and the subscription goes on.
 """
 type Subscription {
   resourceCreated(type: String!, id: ID, from: String): Event!
@@ -87,8 +90,15 @@ export function createSchema({ graphql, feed, settings, logRepeatedly }: SchemaP
       }
     }
   }
-  const resolve: GraphQLFieldResolver<Told, Connection> = (told) => {
-    if (told.kind === 'event') return toGraphqlEvent(told)
+  const copies = new WeakMap<OperationDefinitionNode, Copies>()
+  const resolve: GraphQLFieldResolver<Told, Connection> = (told, _, __, { operation, fragments }) => {
+    if (told.kind === 'event') {
+      if (!copies.has(operation)) copies.set(operation, copiesOf(operation, fragments))
+      const size = answerSize(told, copies.get(operation)!)
+      if (size <= settings.maxAnswerBytes) return toGraphqlEvent(told)
+      const message = `The answer would have ${size} bytes, more than ${settings.maxAnswerBytes}. Ask for fewer fields of this event.`
+      throw new GraphQLError(message, { extensions: { code: 'TOO_LARGE', token: told.token } })
+    }
     throw new GraphQLError(told.message, { extensions: { code: told.code, token: told.token } })
   }
 
@@ -118,9 +128,7 @@ function settingsOf({ on, maxBuffered }: GraphqlSettings): Pick<SourceRequest, '
 
 function toWanted({ type, id, types, kinds, aggregate, from }: Arguments): Omit<SourceRequest, 'on' | 'maxBuffered'> {
   const wanted = type === undefined ? aggregate : { type, id }
-  if ((types?.length ?? 0) > MAX_PATTERNS) {
-    throw new AftercommitError('BAD_PATTERN', `\`types\` names more than ${MAX_PATTERNS} patterns.`)
-  }
+  if (types) checkAsked(types)
   return {
     types: types ?? ['*'],
     kinds: kinds ?? undefined,
@@ -128,8 +136,6 @@ function toWanted({ type, id, types, kinds, aggregate, from }: Arguments): Omit<
     from: toToken(from),
   }
 }
-
-const MAX_PATTERNS = 50
 
 function toToken(from: string | null | undefined): ResumeToken | undefined {
   if (from === null || from === undefined) return undefined

@@ -40,6 +40,8 @@ export class SocketConnection {
   #active = 0
   #leaving: { readonly code: number; readonly reason: string } | undefined
   #isAlive = true
+  /** Until the client has said who it is. */
+  isMute = true
 
   constructor(socket: WebSocket, request: IncomingMessage, parts: SocketParts) {
     this.#socket = socket
@@ -110,6 +112,10 @@ export class SocketConnection {
   close(code: number, reason: string): void {
     this.#socket.close(code, reason)
     this.#cutOffLater()
+  }
+
+  terminate(): void {
+    this.#socket.terminate()
   }
 
   /** Called every heartbeat. */

@@ -77,6 +77,7 @@ async function serve(
   const shared = {
     ...{ graphql, feed, clock, settings, logRepeatedly },
     prepare: createPrepare(graphql, schema, settings),
+    isFull: () => clients >= settings.maxClients,
     enter: () => clients < settings.maxClients && ++clients > 0,
     leave: () => void clients--,
   }

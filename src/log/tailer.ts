@@ -8,6 +8,7 @@
  *   at a hole                it observes and reads in one round trip, every few milliseconds, until the hole is settled
  *   polling, arming, armed   see rhythm.ts
  */
+import type { TypeBounds } from '../events/index.ts'
 import type { Database } from '../postgres/index.ts'
 import {
   type Clock,
@@ -67,8 +68,9 @@ export interface Page {
 
 /** What a reader asks of the database, and how far one read goes. */
 export interface PageFilter {
-  /** A POSIX regular expression over the type. */
+  /** A POSIX regular expression over the type, from code; never from a client. */
   readonly type?: string | undefined
+  readonly types?: TypeBounds | undefined
   readonly tenant?: string | undefined
   readonly window: ReadWindow
 }
@@ -227,11 +229,11 @@ export class Tailer implements Service {
    * The same for a reader with a filter. A page of the database holds only events that pass the filter, and ends with the
    * window at the latest. A page of recent events is not filtered, and says nothing about the next window.
    */
-  async readFiltered(after: bigint, limit: number, { window, type, tenant }: PageFilter): Promise<FilteredPage> {
+  async readFiltered(after: bigint, limit: number, { window, type, types, tenant }: PageFilter): Promise<FilteredPage> {
     const recent = this.#readRecent(after, limit)
     if (recent) return { ...recent, window }
     const upTo = minOf(this.#at, after + window.positions)
-    const page = await this.#readLog({ after, upTo, type, tenant, limit })
+    const page = await this.#readLog({ after, upTo, type, types, tenant, limit })
     return { ...page, window: afterRead(window, { covered: page.upTo - after, found: page.events.length, limit }) }
   }
 

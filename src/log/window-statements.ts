@@ -4,6 +4,7 @@
  * the index on position. In one flat query a type that no statistics are known of makes the planner expect a single row,
  * and a bitmap scan with a sort of the whole window looks as good to it. See docs/decisions/0016.
  */
+import type { TypeBounds } from '../events/index.ts'
 import type { Queryable } from '../postgres/index.ts'
 import { type EventRow, eventColumns } from './event-row.ts'
 import { toTimestampText } from './timestamp-text.ts'
@@ -11,6 +12,8 @@ import { toTimestampText } from './timestamp-text.ts'
 export interface EventConditions {
   /** A POSIX regular expression over the type. */
   readonly type?: string | undefined
+  /** Events of other types are left out; those that are left still have to be matched. */
+  readonly types?: TypeBounds | undefined
   readonly tenant?: string | undefined
   readonly correlationId?: string | undefined
   /** Recorded at this time or later. */
@@ -89,12 +92,21 @@ function conditionsOf(wanted: EventConditions, values: string[]): string {
     if (value !== undefined) conditions.push(`${condition} ($${values.push(value)}::text)::${type}`)
   }
   add('type ~', wanted.type)
+  if (wanted.types !== undefined) {
+    const [names, prefixes] = [wanted.types.names, wanted.types.prefixes].map((list) => values.push(toTextArray(list)))
+    conditions.push(`(type = any(($${names}::text)::text[]) or type ^@ any(($${prefixes}::text)::text[]))`)
+  }
   add('tenant =', wanted.tenant)
   add(`metadata ->> 'correlation_id' =`, wanted.correlationId)
   add('recorded_at >=', wanted.since && toTimestampText(wanted.since), 'timestamptz')
   add('version >=', wanted.fromVersion?.toString(), 'bigint')
   add('version <=', wanted.toVersion?.toString(), 'bigint')
   return conditions.join(' and ')
+}
+
+/** Of names and patterns, which hold nothing that an array would have to quote. */
+function toTextArray(texts: readonly string[]): string {
+  return `{${texts.join(',')}}`
 }
 
 /** The highest position that is visible, 0 in an empty log. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { AftercommitError } from '../../src/errors.ts'
-import { baseName, compilePatterns, patternsToSql } from '../../src/events/index.ts'
+import { baseName, boundsOf, compilePatterns, patternsToSql } from '../../src/events/index.ts'
 import { names, patterns } from './pattern-samples.ts'
 import { thrownBy } from './thrown.ts'
 
@@ -88,6 +88,26 @@ describe('patterns', () => {
       }),
       { numRuns: 3000 },
     )
+  })
+
+  it('choose no event outside of their bounds', () => {
+    fc.assert(
+      fc.property(fc.array(patterns, { minLength: 1, maxLength: 3 }), names, (list, name) => {
+        const bounds = boundsOf(list)
+        const isWithin = !bounds || bounds.names.includes(name) || bounds.prefixes.some((one) => name.startsWith(one))
+        expect(isWithin || !compilePatterns(list)(name)).toBe(true)
+      }),
+      { numRuns: 3000 },
+    )
+  })
+
+  it('are bounded by names and by what stands before the first wildcard', () => {
+    expect(boundsOf(['order.placed', 'lamp.*', 'a.**', 'c_*.x'])).toEqual({
+      names: ['order.placed'],
+      prefixes: ['order.placed.v', 'lamp.', 'a', 'c_'],
+    })
+    expect(boundsOf(['order.placed', '*.placed'])).toBeUndefined()
+    expect(boundsOf(['*'])).toBeUndefined()
   })
 
   it('take a bounded number of steps on the worst pattern there is', () => {

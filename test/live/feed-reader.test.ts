@@ -16,7 +16,7 @@ function open(request: Partial<FeedRequest>, host: Partial<ReaderHost>): Reader 
     ready: async () => {},
     remove: () => {},
     match: () => [],
-    readPage: async (after, _limit, _filter, window) => ({ events: [], upTo: after, window }),
+    readPage: async (_reader, after, _limit, _filter, window) => ({ events: [], upTo: after, window }),
     readFacts: async () => facts,
     count: () => {},
     ...host,
@@ -29,7 +29,7 @@ it('a client that is cut off in a long stretch without an event for it need not 
   const reader = open(
     { from: { epoch: 1, position: 0n } },
     {
-      readPage: (after, _limit, _filter, window) =>
+      readPage: (_reader, after, _limit, _filter, window) =>
         after < 20n ? Promise.resolve({ events: [], upTo: after + 10n, window }) : new Promise(() => {}),
     },
   )

@@ -34,6 +34,18 @@ async function emitLarge(sql: pg.Client, n: number, after = 0): Promise<void> {
   )
 }
 
+/** A WebSocket that was upgraded and never says, reads or closes anything. */
+function dialMute(address: string) {
+  const { hostname, port } = new URL(address)
+  const socket = dial(Number(port), hostname)
+  const head = ['GET /graphql HTTP/1.1', 'host: x', 'upgrade: websocket', 'connection: upgrade']
+  const key = ['sec-websocket-version: 13', 'sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==']
+  socket.on('error', () => {}).resume()
+  socket.write([...head, ...key, 'sec-websocket-protocol: graphql-transport-ws', '', ''].join('\r\n'))
+  onTestFinished(() => void socket.destroy())
+  return { closed: new Promise((resolve) => socket.once('close', resolve)) }
+}
+
 const largeIds = (n: number) => Array.from({ length: n }, (_, at) => `large-${at + 1}`)
 
 interface Result {
@@ -302,6 +314,31 @@ describe('a server', () => {
     expect((await rawSocket(served.socketAddress)).socket.readyState).toBe(WebSocket.CLOSED)
     const { status } = await fetch(served.address, { method: 'POST', headers: { accept: 'text/event-stream' } })
     expect(status).toBe(503)
+  })
+
+  it('gives no place to a connection that does not say who it is, and cuts it off', async () => {
+    const served = await openGraphql({ maxClients: 1 })
+    const mute = [dialMute(served.address), dialMute(served.address), await rawSocket(served.socketAddress)]
+    const known = await connectedSocket(served.socketAddress)
+    known.send({ type: 'subscribe', id: '1', payload: { query: ALL } })
+    await served.emit('e1')
+    await eventually(() => gotten(known).ids.length === 1)
+    await Promise.all(mute.map(({ closed }) => closed))
+  })
+
+  it('tells an answer that is too large as an error with its place, and goes on', async () => {
+    const served = await openGraphql({ maxAnswer: '10kB' })
+    const query = 'subscription { events(from: "1.0") { id a: payload b: payload c: payload } }'
+    await served.emit('large', { payload: { text: 'x'.repeat(4_000) } })
+    await served.emit('small')
+    for (const client of [wsClient(served.socketAddress), sseClient(served.address)]) {
+      const one = subscribe(client, query)
+      await one.sees('small')
+      expect(one.errors).toMatchObject([
+        { extensions: { code: 'TOO_LARGE', token: expect.stringMatching(/^\d+\.\d+$/) } },
+      ])
+      expect(one.ids).toEqual(['small'])
+    }
   })
 
   it('takes as many clients as it may', async () => {

@@ -1,9 +1,11 @@
 /** What can be said of GraphQL without a server: missing packages, events as the schema shows them, the end of a source. */
+import { type FragmentDefinitionNode, getIntrospectionQuery, type OperationDefinitionNode, parse } from 'graphql'
 import { describe, expect, it } from 'vitest'
 import { AftercommitEvent, ExactNumber } from '../../src/events/index.ts'
 import type { Feed, FeedItem, FeedRequest } from '../../src/live/feed.ts'
 import type { Connection } from '../../src/live/graphql-admit.ts'
-import { sizeOf, toGraphqlEvent } from '../../src/live/graphql-event.ts'
+import { answerSize, sizeOf, toGraphqlEvent } from '../../src/live/graphql-event.ts'
+import { copiesOf, operationProblem } from '../../src/live/graphql-limits.ts'
 import { load } from '../../src/live/graphql-peers.ts'
 import { Source } from '../../src/live/graphql-source.ts'
 
@@ -49,6 +51,37 @@ describe('an event of the schema', () => {
     expect(toGraphqlEvent(one)).toBe(toGraphqlEvent(one))
     expect(JSON.stringify(toGraphqlEvent(one))).not.toContain('ada')
     expect(sizeOf(one)).toBe(JSON.stringify(toGraphqlEvent(one)).length)
+  })
+})
+
+describe('an operation', () => {
+  const problemOf = (query: string) => operationProblem(parse(query))
+  const aliases = (n: number) => Array.from({ length: n }, (_, at) => `a${at}: payload`).join(' ')
+
+  it('has few aliases, in itself and in all of its fragments', () => {
+    expect(problemOf(`subscription { events { ${aliases(10)} } }`)).toBeUndefined()
+    expect(problemOf(`subscription { events { ${aliases(11)} } }`)).toContain('at most 10 aliases')
+    const fragments = `fragment F on Event { ${aliases(6)} } fragment G on Event { b: payload ...F ${aliases(6)} }`
+    expect(problemOf(`subscription { events { ...G } } ${fragments}`)).toContain('at most 10 aliases')
+  })
+
+  it('nests little, through fragments too, and as much as tools need to read the schema', () => {
+    expect(problemOf(getIntrospectionQuery())).toBeUndefined()
+    const deep = `{ a${' { a'.repeat(20)}${' }'.repeat(20)} }`
+    expect(problemOf(deep)).toContain('at most 20 levels')
+    const chain = Array.from({ length: 25 }, (_, at) => `fragment F${at} on Event { ${`...F${at + 1} `.repeat(9)} }`)
+    expect(problemOf(`{ ...F0 } ${chain.join(' ')} fragment F25 on Event { id }`)).toContain('at most 20 levels')
+  })
+
+  it('makes an answer whose size is known before it is written', () => {
+    const document = parse(
+      'subscription { events { id a: payload ...F } } fragment F on Event { b: payload payload a: payload }',
+    )
+    const [operation, fragment] = document.definitions as [OperationDefinitionNode, FragmentDefinitionNode]
+    const copies = copiesOf(operation, { F: fragment })
+    expect(Object.fromEntries(copies)).toEqual({ id: 1, payload: 3 })
+    const size = answerSize(item('e1', { text: 'x'.repeat(1_000) }), copies)
+    expect(size).toBe('"e1"'.length + 3 * JSON.stringify({ text: 'x'.repeat(1_000) }).length)
   })
 })
 

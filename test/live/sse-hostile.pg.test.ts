@@ -16,6 +16,8 @@ describe('a request', () => {
     ['an empty pattern', { types: '' }, '`types`'],
     ['a pattern with line breaks', { types: 'lamp.lit\r\ndata: forged' }, '`types`'],
     ['a pattern like an expression', { types: '(a+)+$' }, '`types`'],
+    ['a pattern of many wildcards', { types: `lamp.${'a*'.repeat(5)}` }, 'more than 4 wildcards'],
+    ['a pattern that is too long', { types: 'a'.repeat(101) }, 'longer than 100 characters'],
     ['too many patterns', { types: Array(51).fill('a').join() }, 'more than 50'],
     ['an id without a type', { aggregate_id: '7' }, '`aggregate_id`'],
     ['an id as long as a book', { aggregate_type: 'lamp', aggregate_id: 'x'.repeat(600) }, '`aggregate_id`'],
