@@ -134,23 +134,24 @@ export const effectScenarios: readonly WorkflowScenario[] = [
     },
   ],
   [
-    'what is still to be done at the end is done, unless it is to go with the instance',
+    'the end of an instance cancels the effects of earlier decisions, unless they are to run, and does those of the last one',
     async ({ under, expect, until }) => {
       const seen: string[] = []
       const handle = ({ word }: Asked) => void seen.push(word)
+      const keeping = definePlay('keeping', { effectsOnCompletion: 'run' })
       const dropping = definePlay('dropping', { effectsOnCompletion: 'cancel' })
       const end = { say: ['end'] }
-      under.workflows.register(play, { effects: { asked: handle } })
+      under.workflows.register(keeping, { effects: { asked: handle } })
       under.workflows.register(dropping, { effects: { asked: handle } })
-      await under.workflows.execute(play, { id: 'a', say: ['one'], ask: ['kept'] })
-      await under.workflows.execute(play, { id: 'a', ...end })
+      await under.workflows.execute(keeping, { id: 'a', say: ['one'], ask: ['kept'] })
+      await under.workflows.execute(keeping, { id: 'a', ...end })
       await under.workflows.execute(dropping, { id: 'a', say: ['one'], ask: ['dropped'] })
-      await under.workflows.execute(dropping, { id: 'a', ...end, ask: ['dropped with it'] })
+      await under.workflows.execute(dropping, { id: 'a', ...end, ask: ['of the end'] })
       await under.start()
-      await until(() => seen.includes('kept'))
+      await until(() => seen.includes('kept') && seen.includes('of the end'))
       await under.workflows.execute(dropping, { id: 'b', say: ['one'], ask: ['last'] })
       await until(() => seen.includes('last'))
-      expect([...seen].sort()).toEqual(['kept', 'last'])
+      expect([...seen].sort()).toEqual(['kept', 'last', 'of the end'])
     },
   ],
 ]
