@@ -12,12 +12,17 @@ export class SpreadSequencer extends BaseSequencer {
     const isWaiting = ({ project }: TestSpecification) => WAITING.has(project.name)
     const waiting = await super.sort(files.filter(isWaiting))
     const busy = await super.sort(files.filter((file) => !isWaiting(file)))
-    return spread(waiting, busy)
+    return spread(waiting, busy, 0.8)
   }
 }
 
-/** Both lists in their own order, in one list that keeps their proportion from beginning to end. */
-export function spread<T>(one: readonly T[], other: readonly T[]): T[] {
-  const placed = [one, other].flatMap((list) => list.map((item, at) => ({ item, place: (at + 0.5) / list.length })))
+/**
+ * Both lists in their own order, in one list that keeps their proportion. `until` is the part of the other list in which
+ * the first one is spread: a file that waits for a minute and comes last is waited for alone.
+ */
+export function spread<T>(one: readonly T[], other: readonly T[], until = 1): T[] {
+  const place = (list: readonly T[], part: number) =>
+    list.map((item, at) => ({ item, place: ((at + 0.5) / list.length) * part }))
+  const placed = [...place(one, until), ...place(other, 1)]
   return placed.sort((a, b) => a.place - b.place).map(({ item }) => item)
 }
