@@ -160,6 +160,8 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     subscriptions,
     tellsDetails,
     runtime: resolved.runtime,
+    group: resolved.observers.group,
+    health,
     process: processId,
     log: () => log,
     deliveries,

@@ -151,7 +151,7 @@ export {
   type ReindexProblem,
   type ReindexReport,
 } from './observers-on-demand.ts'
-export type { AftercommitOptions, DeadLetterOptions, LogOptions, RuntimeOptions } from './options.ts'
+export type { AftercommitOptions, DeadLetterOptions, LogOptions, ObserversOptions, RuntimeOptions } from './options.ts'
 export {
   type CallerSession,
   type CallerTransaction,

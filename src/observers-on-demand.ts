@@ -101,7 +101,7 @@ export interface ObserversPart {
   alert(about: string, text: string): Promise<void>
   /** Why an address may not be called by the rules in force, to follow "because"; undefined when it may. */
   refusalOf(address: string): Promise<string | undefined>
-  /** Whether the services that the file in force names can be reached. */
+  /** Whether processes lost their rules, and whether the services that the file in force names can be reached. */
   diagnose(): Promise<Finding[]>
   /** Makes search indexes anew by the rules of this process. */
   reindex(options?: ReindexOptions): Promise<ReindexReport>
@@ -273,7 +273,8 @@ export function createObservers(parts: ObserversParts): ObserversPart {
     },
     async explain(eventId) {
       const { config, looking } = await rules()
-      return config.explainEvent(eventId, looking)
+      const group = parts.group ?? current?.settings.group ?? 'observers'
+      return config.explainEvent(eventId, { ...looking, subscription: config.subscriptionOf(group) })
     },
     async test(options) {
       const { config, looking } = await rules()
@@ -315,9 +316,9 @@ export function createObservers(parts: ObserversParts): ObserversPart {
       return judgeUrl(address, parseRules(current?.settings.network.allow ?? []))
     },
     async diagnose() {
-      if (current === undefined) return []
-      const { diagnoseProviders } = await import('./observers/index.ts')
-      return diagnoseProviders(current.settings, parts.database, parts.clock)
+      const { diagnoseProviders, diagnoseStrays } = await import('./observers/index.ts')
+      const providers = current ? await diagnoseProviders(current.settings, parts.database, parts.clock) : []
+      return [await diagnoseStrays(parts.database), ...providers]
     },
     async reindex(options = {}) {
       const { config, looking } = await rules()

@@ -31,6 +31,7 @@ export interface AftercommitOptions<D extends EventDefinitions = EventDefinition
   readonly log?: LogOptions | undefined
   readonly dlq?: DeadLetterOptions | undefined
   readonly runtime?: RuntimeOptions | undefined
+  readonly observers?: ObserversOptions | undefined
   /** Events that `ac.broadcaster` keeps for slow subscribers; 1024 unless told. */
   readonly broadcaster?: { readonly ring?: number | undefined } | undefined
   /** How much `ac.cache` keeps, and for how long. */
@@ -48,6 +49,14 @@ export interface DeadLetterOptions {
   readonly autoRedrive?: { readonly after: Duration; readonly max: number } | undefined
   /** How long letters are kept that were redriven with success or discarded; 30 days unless told. Dead ones stay. */
   readonly retention?: Duration | undefined
+}
+
+export interface ObserversOptions {
+  /**
+   * Which observers this process has. Within a group the newest set of rules is in force; a service with rules of its own has
+   * a group of its own. Goes before `group` of the observer file. Default: 'observers'.
+   */
+  readonly group?: string | undefined
 }
 
 /** What is given here goes before `[runtime]` of the observer file. */
@@ -90,6 +99,7 @@ export function withDefaults(options: AftercommitOptions) {
       autoRedrive: autoRedrive(options.dlq?.autoRedrive),
       retentionSeconds: toMs(options.dlq?.retention ?? '30d', 'dlq.retention') / 1_000,
     },
+    observers: { group: groupName(options.observers?.group) },
     runtime: {
       record: options.runtime?.record,
       channelCapacity: given(options.runtime?.channelCapacity, 'runtime.channelCapacity'),
@@ -137,6 +147,11 @@ function envCount(env: NodeJS.ProcessEnv, name: string, fallback: number): numbe
 
 function autoRedrive(given: DeadLetterOptions['autoRedrive']) {
   return given && { afterMs: toMs(given.after, 'dlq.autoRedrive.after'), max: count(given.max, 'dlq.autoRedrive.max') }
+}
+
+function groupName(group: string | undefined): string | undefined {
+  if (group === undefined || /^[\w.-]{1,60}$/.test(group)) return group
+  throw new AftercommitError('BAD_OPTION', 'observers.group must be 1 to 60 letters, digits and _ . -')
 }
 
 function given(value: number | undefined, setting: string): number | undefined {

@@ -160,7 +160,13 @@ const surface: Record<string, string[]> = {
     'type ReindexReport',
     'type ReindexedIndex',
   ],
-  './options.ts': ['type AftercommitOptions', 'type DeadLetterOptions', 'type LogOptions', 'type RuntimeOptions'],
+  './options.ts': [
+    'type AftercommitOptions',
+    'type DeadLetterOptions',
+    'type LogOptions',
+    'type ObserversOptions',
+    'type RuntimeOptions',
+  ],
   './postgres/index.ts': [
     'OutcomeUnknownError',
     'type CallerSession',

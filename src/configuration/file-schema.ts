@@ -144,6 +144,11 @@ const limits = table('Limits of one destination, over all observers, workflows a
 export const settingsShape = {
   include: setting(z.array(text), { description: 'More files of this folder, relative to this one.', fallback: [] }),
   ...connection,
+  group: setting(z.string().regex(/^[\w.-]{1,60}$/), {
+    description: 'Which observers these are: a service with rules of its own has a group of its own.',
+    fallback: 'observers',
+    expects: 'must be 1 to 60 letters, digits and _ . -',
+  }),
   log: log.optional(),
   dlq: dlq.optional(),
   runtime: runtime.optional(),

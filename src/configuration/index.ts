@@ -18,6 +18,7 @@ export { type References, resolveReferences, withSecrets } from './references.ts
 export { reveal, Secret } from './secret.ts'
 export { isSensitive } from './sensitive.ts'
 export {
+  DEFAULT_GROUP,
   type EmailTemplate,
   type ProviderName,
   type ProviderSettings,

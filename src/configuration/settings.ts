@@ -7,6 +7,8 @@ import { reveal, type Secret } from './secret.ts'
 export type SecretText = string | Secret
 
 export interface Settings {
+  /** Of the observers; each group has a subscription of its own. */
+  readonly group: string
   readonly log: LogSettings
   readonly dlq: {
     readonly storeStacks: boolean
@@ -88,10 +90,14 @@ export interface DestinationLimits {
   readonly burst: number | null
 }
 
+/** The group of observers that belong to no other. */
+export const DEFAULT_GROUP = 'observers'
+
 /** Takes data that the schema has accepted, its secrets in place. */
 export function toSettings(file: SettingsInput): Settings {
   const { log = {}, dlq = {}, failure_alerts: alerts = {}, graphql, audit } = file
   return {
+    group: file.group ?? DEFAULT_GROUP,
     log: {
       retention: log.retention,
       wake: log.wake,

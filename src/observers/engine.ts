@@ -6,14 +6,20 @@
  *   in force    the rules are written down, from the first event that was not judged by those before
  *   read with   whoever takes the subscription up writes them down again, if others were in force meanwhile
  */
-import type { Settings } from '../configuration/index.ts'
+import { DEFAULT_GROUP, type Settings } from '../configuration/index.ts'
 import type { Delivering, Work } from '../delivery/index.ts'
 import { AftercommitError } from '../errors.ts'
 import type { EventDefinitions } from '../events/index.ts'
 import { type AnyEvent, settledPosition } from '../log/index.ts'
 import type { Database } from '../postgres/index.ts'
-import type { Clock, Logger, Registry } from '../runtime/index.ts'
-import { type Definition, type HandlerContext, type SubscriptionsPart, toDefinition } from '../subscriptions/index.ts'
+import type { Clock, Health, Logger, Registry } from '../runtime/index.ts'
+import {
+  type Definition,
+  type HandlerContext,
+  type SubscriptionsPart,
+  selectVersion,
+  toDefinition,
+} from '../subscriptions/index.ts'
 import type { ClosableActionContext } from './actions/index.ts'
 import { ALL_OBSERVERS, type Alerts, createAlerts } from './alerts.ts'
 import type { CheckPorts, ObserverConfig, PrepareAction } from './config/index.ts'
@@ -22,7 +28,8 @@ import { listedEnv } from './listed-env.ts'
 import { createMeasures } from './measures.ts'
 import { createRecorder } from './recorder.ts'
 import { putInForce, type Rules } from './registry-statements.ts'
-import { hashOf, limitsOf, readBy, toRegistered } from './rules.ts'
+import { hashOf, limitsOf, readBy, subscriptionOf, toRegistered } from './rules.ts'
+import { createStanding } from './standing.ts'
 import { createUpkeep } from './upkeep.ts'
 import { selectBacklog } from './upkeep-statements.ts'
 
@@ -38,6 +45,9 @@ export interface EngineParts {
   readonly tellsDetails: boolean
   /** What this process is known by in the database. */
   readonly process: string
+  readonly health: Health
+  /** What the program says; it goes before the file. */
+  readonly group: string | undefined
   /** What the program says goes before the file. */
   readonly runtime: { readonly record: 'all' | 'problems' | undefined; readonly channelCapacity: number | undefined }
 }
@@ -62,8 +72,6 @@ export interface Engine {
   stop(): Promise<void>
 }
 
-/** The one reader that all observers share. */
-export const SUBSCRIPTION = 'observers'
 /** What is still under way with an old configuration has so long to end. */
 const FAREWELL_MS = 600_000
 /** Where an action begins of which that is not known yet: nowhere. */
@@ -71,6 +79,7 @@ const NOWHERE = 2n ** 63n - 1n
 
 /** One configuration, ready to be read with. */
 interface Prepared {
+  readonly rules: Rules
   readonly definition: Definition
   readonly works: readonly Work[]
   readonly alerts: Alerts
@@ -87,6 +96,8 @@ export function createEngine(parts: EngineParts): Engine {
   const reactions = delivering.reactions()
   /** What this process reads with, or would. */
   let wanted: Prepared | undefined
+  /** Of these the database was told that they are in force, or that others are by now. */
+  let settled: Prepared | undefined
   let works: readonly Work[] = []
   const farewells = new Set<() => void>()
   const upkeep = createUpkeep({
@@ -95,19 +106,27 @@ export function createEngine(parts: EngineParts): Engine {
     logger,
     metrics: parts.metrics,
     process: parts.process,
-    backlog: () => selectBacklog(database, SUBSCRIPTION),
+    backlog: async () => wanted && selectBacklog(database, wanted.rules.subscription),
     threshold: () => wanted?.threshold ?? Number.POSITIVE_INFINITY,
-    alert: async (text) => wanted?.alerts.raise(database, { about: ALL_OBSERVERS, text }),
+    alert: async (text) => wanted?.alerts.raise(database, { about: aboutAll(wanted.rules.group), text }),
+  })
+  const standing = createStanding({
+    ...parts,
+    rules: () => (settled === wanted ? wanted?.rules : undefined),
+    // The same definition again: this process may take the subscription up from now on.
+    onBack: async () => wanted && subscriptions.replace(wanted.definition),
   })
 
   async function toPrepared({ settings, observers, actionTypes, prepare, contexts }: InForce): Promise<Prepared> {
     const on = observers.filter(({ enabled }) => enabled)
     // Nothing is changed before everything that is to be put in force can work here.
     for (const { prepared } of on.flatMap(({ actions }) => actions)) await prepared!.ready?.()
+    const group = parts.group ?? settings.group
     const rules: Rules = {
-      subscription: SUBSCRIPTION,
+      group,
+      subscription: subscriptionOf(group),
       version: hashOf(on),
-      observers: on.map(toRegistered),
+      observers: on.map((config) => toRegistered(config, group)),
       limits: limitsOf(settings, on),
       head: await settledPosition(database),
     }
@@ -133,6 +152,7 @@ export function createEngine(parts: EngineParts): Engine {
     })
     const capacity = parts.runtime.channelCapacity ?? settings.runtime.channelCapacity
     const prepared: Prepared = {
+      rules,
       definition: toSubscription(on, rules, capacity, executor, () => begin(prepared)),
       works: [...actions.map(({ work }) => work), ...alerts.works],
       alerts,
@@ -141,6 +161,7 @@ export function createEngine(parts: EngineParts): Engine {
       async putInForce() {
         const starts = await putInForce(database, rules)
         if (starts === undefined) return false
+        settled = prepared
         for (const action of actions) action.start = startOf(starts, action.owner)
         return true
       },
@@ -152,7 +173,7 @@ export function createEngine(parts: EngineParts): Engine {
   async function begin(prepared: Prepared): Promise<void> {
     if (prepared !== wanted) {
       // It was placed, and then could neither be put in force nor be taken back.
-      void goBack()
+      void goBack(prepared).catch(() => {})
       throw notInForce()
     }
     if (!(await prepared.putInForce())) throw notInForce()
@@ -162,6 +183,7 @@ export function createEngine(parts: EngineParts): Engine {
   async function apply(inForce: InForce): Promise<void> {
     const before = wanted
     const next = await toPrepared(inForce)
+    if (before && before.rules.group !== next.rules.group) throw otherGroup(before.rules.group, next.rules.group)
     wanted = next
     try {
       await subscriptions.replace(next.definition)
@@ -169,18 +191,23 @@ export function createEngine(parts: EngineParts): Engine {
       await next.putInForce()
     } catch (error) {
       wanted = before
-      await goBack()
+      await goBack(next)
       throw error
     }
     swapWorks(next.works)
     retire(before?.contexts.filter((context) => !next.contexts.includes(context)) ?? [])
     await upkeep.start()
+    await standing.start()
   }
 
-  /** Where that fails now, it is done again as soon as somebody would read with what is not wanted. */
-  async function goBack(): Promise<void> {
-    if (wanted) await subscriptions.replace(wanted.definition).catch(() => {})
-    else await subscriptions.get(SUBSCRIPTION).stop()
+  /**
+   * Takes back rules of this process that failed. Rules that another process registered meanwhile stay in force. Where it
+   * fails now, it is done again as soon as this process would read with rules that are not wanted.
+   */
+  async function goBack({ rules: { subscription, version } }: Prepared): Promise<void> {
+    if (wanted === undefined) return subscriptions.get(subscription).stop()
+    const found = await selectVersion(database.control, subscription).catch(() => version)
+    if (found === undefined || found === version) await subscriptions.replace(wanted.definition).catch(() => {})
   }
 
   /** Rows of names that are gone wait for whoever still has them. */
@@ -205,12 +232,14 @@ export function createEngine(parts: EngineParts): Engine {
     apply,
     async confirm() {
       await wanted?.putInForce()
+      settled = wanted
     },
     async alert(about, text) {
       await wanted?.alerts.raise(database, { about, text })
     },
     async stop() {
       await upkeep.stop()
+      await standing.stop()
       for (const close of [...farewells]) close()
       await Promise.all((wanted?.contexts ?? []).map((context) => context.close()))
     },
@@ -219,14 +248,14 @@ export function createEngine(parts: EngineParts): Engine {
 
 function toSubscription(
   observers: readonly ObserverConfig[],
-  { version, head }: Rules,
+  { subscription, version, head }: Rules,
   capacity: number,
   executor: Executor,
   begin: () => Promise<void>,
 ): Definition {
   return toDefinition(
     {
-      id: SUBSCRIPTION,
+      id: subscription,
       on: readBy(observers),
       // Where new actions begin, so that nothing lies between them and a subscription that is new too.
       from: head,
@@ -253,6 +282,19 @@ function startOf(starts: ReadonlyMap<string, bigint>, owner: string): bigint {
   const start = starts.get(owner)
   if (start !== undefined) return start
   throw new AftercommitError('BAD_STATE', `Where "${owner}" begins is not written down, so it is not put in force.`)
+}
+
+/** An alert about all observers of a group: those of two groups are counted apart. */
+function aboutAll(group: string): string {
+  return group === DEFAULT_GROUP ? ALL_OBSERVERS : `(observers of ${group})`
+}
+
+function otherGroup(from: string, to: string): AftercommitError {
+  return new AftercommitError(
+    'BAD_OPTION',
+    `The group of the observers changed from "${from}" to "${to}" while they are in force, so the change was refused and they ` +
+      'stay as they were. Restart the process to move its rules to another group.',
+  )
 }
 
 function notInForce(): AftercommitError {

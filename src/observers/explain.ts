@@ -11,7 +11,6 @@ import type { AnyEvent, Log } from '../log/index.ts'
 import type { Database } from '../postgres/index.ts'
 import { idempotencyKeyOf, type Preview } from './action.ts'
 import type { ObserverConfig } from './config/index.ts'
-import { SUBSCRIPTION } from './engine.ts'
 import { type ActionState, attemptsAt, decideState, type ExplainedAttempt, isOpen } from './explain-action.ts'
 import { type Candidate, type Since, toCandidates } from './explain-candidates.ts'
 import { type Judgement, judge } from './explain-rule.ts'
@@ -59,6 +58,8 @@ export interface ExplainParts {
   readonly log: Pick<Log, 'get'>
   readonly deliveries: Pick<Deliveries, 'list'>
   readonly deadLetters: Pick<DeadLetters, 'list'>
+  /** The subscription of this process's group. */
+  readonly subscription: string
   /** What this process would do. */
   readonly configs: readonly ObserverConfig[]
   /** The variables that conditions and templates may read. */
@@ -76,7 +77,7 @@ export async function explainEvent(id: string, parts: ExplainParts): Promise<Eve
     selectVersionsAt(database, LATEST),
     selectStarts(database),
     selectRuns(database, event.id),
-    selectCheckpoint(database, SUBSCRIPTION),
+    selectCheckpoint(database, parts.subscription),
     parts.deadLetters.list({ eventId: event.id, limit: 1_000 }),
   ])
   const candidates = toCandidates(then, now, configs)
@@ -93,7 +94,7 @@ export async function explainEvent(id: string, parts: ExplainParts): Promise<Eve
   return {
     event,
     checkpoint: checkpoint ?? null,
-    letter: letters.find(({ kind, owner }) => kind === 'subscription' && owner === SUBSCRIPTION) ?? null,
+    letter: letters.find(({ kind, owner }) => kind === 'subscription' && owner === parts.subscription) ?? null,
     observers: candidates.map((candidate) => explainObserver(candidate, facts)).sort(byVerdict),
   }
 }

@@ -1,5 +1,8 @@
 /** When observers began and what they were: written by whoever reads with them, and by nobody else. */
+
+import { DEFAULT_GROUP } from '../configuration/index.ts'
 import { type DestinationLimits, saveLimits } from '../delivery/index.ts'
+import { AftercommitError } from '../errors.ts'
 import type { Database, Queryable } from '../postgres/index.ts'
 
 export interface RegisteredObserver {
@@ -11,6 +14,7 @@ export interface RegisteredObserver {
 }
 
 export interface Rules {
+  readonly group: string
   /** Under which subscription they are read with, and as which version of it. */
   readonly subscription: string
   readonly version: string
@@ -29,6 +33,7 @@ export function putInForce(database: Database, rules: Rules): Promise<ReadonlyMa
   return database.transaction(
     async (tx) => {
       if (!(await lockSubscription(tx, rules.subscription, rules.version))) return undefined
+      await assertOwn(tx, rules)
       await saveLimits(tx, rules.limits)
       const judged = await selectJudged(tx, rules.subscription)
       await insertVersions(tx, rules, judged)
@@ -39,6 +44,31 @@ export function putInForce(database: Database, rules: Rules): Promise<ReadonlyMa
     { isolation: 'read committed' },
   )
 }
+
+/** Deliveries, letters and records go by the name of an observer, so no two groups may have one of the same name. */
+async function assertOwn(tx: Queryable, { group, observers }: Rules): Promise<void> {
+  const { rows } = await tx.query<{ observer: string; other: string }>(
+    `select v.observer, ${GROUP} as other
+       from (select distinct on (observer) observer, definition
+               from ${tx.schema}.observer_versions
+              where observer = any (array(select jsonb_array_elements_text(($2::text)::jsonb)))
+              order by observer, version desc) v
+      where v.definition is not null and ${GROUP} <> $1::text
+      order by v.observer
+      limit 1`,
+    [group, JSON.stringify(observers.map(({ observer }) => observer))],
+  )
+  const [taken] = rows
+  if (!taken) return
+  throw new AftercommitError(
+    'BAD_OPTION',
+    `Observer "${taken.observer}" is in force in group "${taken.other}", so group "${group}" was not put in force. ` +
+      'Rename one of the two, or remove it from the other group first.',
+  )
+}
+
+/** Of a version that is in force; one that was removed has none. */
+const GROUP = `coalesce(v.definition ->> 'group', '${DEFAULT_GROUP}')`
 
 async function lockSubscription(tx: Queryable, id: string, version: string): Promise<boolean> {
   const { rows } = await tx.query(
@@ -61,7 +91,7 @@ async function selectJudged(tx: Queryable, id: string): Promise<bigint> {
  * Changed observers get a new version, those that are gone are closed: from the first event that was not judged by the
  * version before. A new one is not asked about what was there before it.
  */
-async function insertVersions(tx: Queryable, { observers, head }: Rules, judged: bigint): Promise<void> {
+async function insertVersions(tx: Queryable, { group, observers, head }: Rules, judged: bigint): Promise<void> {
   await tx.query(
     `with given as materialized (
        select * from jsonb_to_recordset(($1::text)::jsonb) as g(observer text, hash text, definition jsonb)),
@@ -77,10 +107,11 @@ async function insertVersions(tx: Queryable, { observers, head }: Rules, judged:
          left join latest l on l.observer = g.observer
         where l.hash is distinct from g.hash or (l.definition is null) <> (nullif(g.definition, 'null') is null))
      insert into ${tx.schema}.observer_versions (observer, version, from_position, hash, definition)
-     select l.observer, l.version + 1, greatest(($2::text)::bigint, l.from_position), '', null
-       from latest l
-      where l.definition is not null and not exists (select from given g where g.observer = l.observer)`,
-    [JSON.stringify(observers), judged.toString(), head.toString()],
+     select v.observer, v.version + 1, greatest(($2::text)::bigint, v.from_position), '', null
+       from latest v
+      where v.definition is not null and ${GROUP} = $4::text
+        and not exists (select from given g where g.observer = v.observer)`,
+    [JSON.stringify(observers), judged.toString(), head.toString(), group],
   )
 }
 
@@ -106,6 +137,44 @@ async function selectStarts(
     [JSON.stringify(observers.map(({ observer }) => observer))],
   )
   return new Map(rows.map(({ observer, action, start }) => [`${observer}/${action}`, BigInt(start)]))
+}
+
+/** Which of these observers are not in force, or are in force as something else. */
+export async function selectLost(db: Queryable, observers: readonly RegisteredObserver[]): Promise<string[]> {
+  const { rows } = await db.query<{ observer: string }>(
+    `select g.observer
+       from jsonb_to_recordset(($1::text)::jsonb) as g(observer text, hash text)
+       left join (select distinct on (observer) observer, hash, definition
+                    from ${db.schema}.observer_versions
+                   order by observer, version desc) v on v.observer = g.observer
+      where v.definition is null or v.hash <> g.hash
+      order by g.observer`,
+    [JSON.stringify(observers.map(({ observer, hash }) => ({ observer, hash })))],
+  )
+  return rows.map(({ observer }) => observer)
+}
+
+export interface StrayProcess {
+  readonly host: string
+  readonly pid: number
+  readonly observers: readonly string[]
+}
+
+/** Live processes with rules that were in force once and are not any more. */
+export async function selectStrayProcesses(db: Queryable): Promise<StrayProcess[]> {
+  const { rows } = await db.query<{ host: string; pid: number; observers: string }>(
+    `select p.host, p.pid, jsonb_agg(distinct v.observer)::text as observers
+       from ${db.schema}.delivery_workers w
+       join ${db.schema}.processes p on p.process = w.process
+       cross join lateral jsonb_to_recordset(w.names) as n(kind text, name text)
+       join (select distinct on (observer) observer, definition
+               from ${db.schema}.observer_versions
+              order by observer, version desc) v on v.observer = split_part(n.name, '/', 1)
+      where w.lease_until > clock_timestamp() and n.kind = 'action' and v.definition is null
+      group by p.process, p.host, p.pid
+      order by p.host, p.pid`,
+  )
+  return rows.map(({ host, pid, observers }) => ({ host, pid: Number(pid), observers: JSON.parse(observers) }))
 }
 
 export interface ObserverVersion {

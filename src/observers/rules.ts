@@ -1,6 +1,6 @@
 /** What a configuration means to the database: what is written down of it, and what makes it another one. */
 import { createHash } from 'node:crypto'
-import type { Rate, Settings } from '../configuration/index.ts'
+import { DEFAULT_GROUP, type Rate, type Settings } from '../configuration/index.ts'
 import type { DestinationLimits } from '../delivery/index.ts'
 import { limitedDestination } from './acting.ts'
 import type { ObserverConfig } from './config/index.ts'
@@ -19,24 +19,22 @@ export function hashOf(observers: readonly ObserverConfig[]): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 16)
 }
 
+/** The subscription that all observers of a group share. */
+export function subscriptionOf(group: string): string {
+  return group === DEFAULT_GROUP ? DEFAULT_GROUP : `${DEFAULT_GROUP}:${group}`
+}
+
 /** What "why not" needs to know later, without secrets. */
-export function toRegistered({
-  name,
-  hash,
-  on,
-  entity,
-  condition,
-  strict,
-  orderBy,
-  sequential,
-  onFailure,
-  actions,
-}: ObserverConfig): RegisteredObserver {
+export function toRegistered(
+  { name, hash, on, entity, condition, strict, orderBy, sequential, onFailure, actions }: ObserverConfig,
+  group: string,
+): RegisteredObserver {
   return {
     observer: name,
     hash,
     actions: actions.map((action) => action.name),
     definition: {
+      ...(group !== DEFAULT_GROUP && { group }),
       on,
       entity,
       condition,

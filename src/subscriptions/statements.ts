@@ -54,6 +54,15 @@ export async function hasSubscription(db: Queryable, id: string): Promise<boolea
   return rows.length > 0
 }
 
+/** Of the configuration that is registered now; undefined when there is none. */
+export async function selectVersion(db: Queryable, id: string): Promise<string | undefined> {
+  const { rows } = await db.query<{ version: string | null }>(
+    `select definition ->> 'version' as version from ${db.schema}.subscriptions where id = $1::text`,
+    [id],
+  )
+  return rows[0]?.version ?? undefined
+}
+
 /** How long the server lets a transaction idle, in milliseconds; 0 for ever. Later servers also limit it as a whole. */
 export async function selectTransactionLimits(db: Queryable): Promise<{ setting: string; ms: number }[]> {
   const { rows } = await db.query<{ setting: string; ms: string }>(

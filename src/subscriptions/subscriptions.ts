@@ -17,7 +17,7 @@ import {
 import { Keeper } from './keeper.ts'
 import { hasRedriven } from './letter-statements.ts'
 import { createSubscriptionMetrics } from './metrics.ts'
-import { hasSubscription, registerSubscription, selectTransactionLimits } from './statements.ts'
+import { hasSubscription, registerSubscription, selectTransactionLimits, selectVersion } from './statements.ts'
 
 export interface Subscriptions {
   /** The handle of a subscription, wherever it runs. */
@@ -71,6 +71,8 @@ const AFTER_POLL_MS = 100
 export function createSubscriptions(options: SubscriptionsOptions): SubscriptionsPart {
   const { database, tailer, clock, logger, metrics, health, process } = options
   const known = new Map<string, Definition>()
+  /** The generation that this process gave a definition. */
+  const placed = new WeakMap<Definition, bigint>()
   const counted = createSubscriptionMetrics(metrics)
   let isMine: (id: string) => boolean = () => true
   let started = false
@@ -85,7 +87,7 @@ export function createSubscriptions(options: SubscriptionsOptions): Subscription
     lock: options.lock,
     autoRedrive: options.autoRedrive,
     drainMs: options.drainMs,
-    place: (definition) => place(definition),
+    place: (definition) => placeAgain(definition),
     runnerParts: (definition) => ({
       database,
       tailer,
@@ -134,7 +136,19 @@ export function createSubscriptions(options: SubscriptionsOptions): Subscription
       'subscription registered',
     )
     if (!isNew) await nudgeAll()
+    placed.set(definition, generation)
     return generation
+  }
+
+  /**
+   * Of a configuration, the one that was placed last wins. One that this process placed before and that lost to another
+   * does not win again because a drain or a retry places it once more.
+   */
+  async function placeAgain(definition: Definition): Promise<bigint> {
+    const before = definition.version === undefined ? undefined : placed.get(definition)
+    if (before === undefined) return place(definition)
+    const version = await selectVersion(database.control, definition.id)
+    return version === undefined || version === definition.version ? place(definition) : before
   }
 
   async function nudgeAll(): Promise<void> {
@@ -187,7 +201,7 @@ export function createSubscriptions(options: SubscriptionsOptions): Subscription
       async start() {
         started = true
         for (const definition of known.values()) {
-          if (isMine(definition.id)) keeper.addPlaced({ definition, generation: await place(definition) })
+          if (isMine(definition.id)) keeper.addPlaced({ definition, generation: await placeAgain(definition) })
         }
         await keeper.start()
       },

@@ -130,6 +130,7 @@ describe('frames', () => {
 describe('settings', () => {
   it('have every default when the file is empty', () => {
     expect(toSettings({})).toEqual({
+      group: 'observers',
       log: { retention: undefined, wake: undefined, maxPayload: undefined, maxNesting: undefined, maxDepth: undefined },
       dlq: { storeStacks: false, autoRedrive: null, retentionMs: 30 * 86_400_000 },
       runtime: {
