@@ -6,7 +6,8 @@ create or replace function :schema.append_many(
   p_ids text[], p_types text[], p_aggregate_types text[], p_aggregate_ids text[], p_payloads jsonb, p_metadata jsonb,
   p_occurred_at timestamptz[] default null, p_extras jsonb[] default null, p_level integer default null)
 returns setof text
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $aftercommit$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+:index_walks as $aftercommit$
 begin
   if p_level < :breaks_older then
     raise exception 'The schema was migrated by a newer aftercommit, which processes of this version must not write to; nothing was emitted.'

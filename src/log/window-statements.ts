@@ -60,7 +60,8 @@ export interface StreamFilter extends EventConditions {
 
 /**
  * Events of one aggregate that pass a filter. Bounds and order name all columns of the index on aggregates: with equality
- * and an order by position alone, a server that takes an aggregate for common walks the whole log in search of it.
+ * and an order by position alone, a server that takes an aggregate for common walks the whole log in search of it. The
+ * planner does not see the bounds, so that it never takes the aggregate for empty and sorts it.
  */
 export async function selectStream(db: Queryable, wanted: StreamFilter): Promise<EventRow[]> {
   const { aggregate, after = 0n, limit, newestFirst = false } = wanted
@@ -71,8 +72,10 @@ export async function selectStream(db: Queryable, wanted: StreamFilter): Promise
     `select ${eventColumns}
        from (select *
                from ${db.schema}.events
-              where (aggregate_type, aggregate_id, position) > ($1::text, $2::text, ($3::text)::bigint)
-                and (aggregate_type, aggregate_id, position) <= ($1::text, $2::text, ($4::text)::bigint)
+              where (aggregate_type, aggregate_id, position) >
+                    ((select $1::text), (select $2::text), (select ($3::text)::bigint))
+                and (aggregate_type, aggregate_id, position) <=
+                    ((select $1::text), (select $2::text), (select ($4::text)::bigint))
               ${order}
               limit (select ($4::text)::bigint)) part
       where ${conditionsOf(wanted, values)}

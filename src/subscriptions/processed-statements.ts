@@ -14,7 +14,7 @@ export async function claimKey(
   const { rowCount } = await db.query(
     `insert into ${db.schema}.processed (subscription_id, event_id, position)
      values ($1::text, $2::text,
-             coalesce(($3::text)::bigint, (select position from ${db.schema}.events where id = $2::text limit 1)))
+             coalesce(($3::text)::bigint, (select position from ${db.schema}.events where id = $2::text limit (select 1))))
      on conflict (subscription_id, event_id) do nothing`,
     [subscription, eventId, position === null ? null : position.toString()],
   )

@@ -53,6 +53,10 @@ async function runWorkflow(ac: ReturnType<Awaited<ReturnType<typeof openWorkflow
   })
   ac.workflows.register(parcel, { effects: { move: () => void called++ } })
   await ac.start()
+  await ac.emitNow([
+    { type: 'parcel.seen', payload: {} },
+    { type: 'parcel.seen', payload: {} },
+  ])
   await Promise.all(['1', '2', '3'].map((id) => ac.workflows.execute(parcel, { id })))
   await eventually(async () => (await ac.workflows.query(parcel, '3'))?.state.steps === 2)
   await eventually(() => called === 3)

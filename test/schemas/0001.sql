@@ -1403,7 +1403,8 @@ create or replace function "aftercommit".append_many(
   p_ids text[], p_types text[], p_aggregate_types text[], p_aggregate_ids text[], p_payloads jsonb, p_metadata jsonb,
   p_occurred_at timestamptz[] default null, p_extras jsonb[] default null, p_level integer default null)
 returns setof text
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $aftercommit$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set enable_incremental_sort = off set enable_hashjoin = off set enable_mergejoin = off as $aftercommit$
 begin
   if p_level < 0 then
     raise exception 'The schema was migrated by a newer aftercommit, which processes of this version must not write to; nothing was emitted.'
@@ -2293,7 +2294,7 @@ values ('delivery/add_deliveries', 'function', 'add_deliveries', null, 'a14cab3d
        ('delivery/rotate_deliveries', 'function', 'rotate_deliveries', null, '33dd4711704710f957e20e5fc0a1819210dd485673894b06cd601a7cc6c05be2', 1),
        ('log/next_version', 'function', 'next_version', null, 'e6ed26ba5d5e54c1cd9d5d0dcfb1b251a824cb012ac0be3a7a31ab73afa0197f', 1),
        ('log/append', 'function', 'append', null, 'abc81ba880f219fd7ffed1d2a528b159fe0d7a7c1b27e2291814cfaf54da450d', 1),
-       ('log/append_many', 'function', 'append_many', null, '6a6be98085a9e1369f4942315b9b92adb547e990ca9350fad2a73ee9cc07712d', 1),
+       ('log/append_many', 'function', 'append_many', null, '7401ca535e21aa2c1a6c94b06ca016a13beabc5f5711ba8320ae55fd6bbf9a80', 1),
        ('log/log_identity', 'function', 'log_identity', null, '5a103ba1d69f974c953683c99b1c74b1205d852c5e3657b3ba21ccc856847f86', 1),
        ('log/check_log', 'function', 'check_log', null, '72f12f1376400f0b4af67ac39eca25ac23be237b3b9a42633425ceeaaa96e292', 1),
        ('log/declare_stream', 'function', 'declare_stream', null, '89051dd61db8a14486a54a389db7a942dec73d8959eda83e51cee80b5dced39c', 1),
