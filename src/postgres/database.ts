@@ -82,6 +82,10 @@ export function createDatabase({
         settings: { ...settings, target: directDatabase, ...options },
         onHookError: (error) => safeLogger.error({ err: error }, 'an onCommit hook failed; the commit stands'),
       }),
+    distrust() {
+      work.distrust()
+      control.distrust()
+    },
     poolStats: () => ({ work: work.stats(), control: control.stats() }),
     async close(timeoutMs) {
       await Promise.all([work.close(timeoutMs), control.close(timeoutMs)])

@@ -25,6 +25,7 @@ import { quoteIdentifier, shorten } from './identifiers.ts'
 import { detectPath } from './pooler.ts'
 import type { Queryable } from './queryable.ts'
 import type { Session } from './session.ts'
+import { sqlstateOf } from './sqlstate.ts'
 import { notify, selectBackendPid, trySessionLock } from './statements.ts'
 
 export interface ListenerOptions {
@@ -110,7 +111,11 @@ export function createListener({
     logger: db.logger,
     async run(context) {
       for (;;) {
-        const obstacle = await listen(context)
+        const obstacle = await listen(context).catch((error) => {
+          // Whatever the server says arrives: only silence and a broken connection cast doubt on the others.
+          if (!context.signal.aborted && sqlstateOf(error) === undefined) db.distrust()
+          throw error
+        })
         setMode('unavailable', obstacle)
         await context.wait(retestMs)
       }

@@ -29,6 +29,11 @@ export interface Pool extends Queryable {
   transaction<T>(fn: (tx: Transaction) => Promise<T>, options?: TransactionOptions): Promise<T>
   /** A transaction in two round trips; see two-trips.ts. */
   twoTrips<First, Last>(first: Statement, decide: DecideTrip<First>): Promise<Last | undefined>
+  /**
+   * Another connection to the server went silent, and TCP tells of that only after minutes. Ends the connections that wait
+   * for use, and in the reserved pool each that has been waiting for an answer for 5 s: all statements there are short.
+   */
+  distrust(): void
   stats(): PoolStats
   /** Waits for the connections in use, at most `timeoutMs`, then destroys them. May be called twice. */
   close(timeoutMs?: number): Promise<void>
@@ -54,6 +59,8 @@ export interface PoolOptions {
   commits: Commits
 }
 
+const STUCK_MS = 5_000
+
 export function createPool({ role, size, schema, settings, logger, clock, commits }: PoolOptions): Pool {
   const clients = new Set<Client>()
   let opened: PgPool | undefined
@@ -61,6 +68,8 @@ export function createPool({ role, size, schema, settings, logger, clock, commit
   let target = ''
   let made = 0
   let closing: Promise<void> | undefined
+  /** Since when connections are in use, by the clock that never jumps. */
+  const usedSince = new Map<Client, number>()
 
   async function open(): Promise<PgPool> {
     const driver = await loadDriver()
@@ -111,6 +120,7 @@ export function createPool({ role, size, schema, settings, logger, clock, commit
 
   async function withClient<T>(use: (client: PoolClient) => Promise<T>): Promise<T> {
     const client = await acquire()
+    usedSince.set(client, clock.monotonic())
     let failure: unknown
     try {
       const isDirect = mayPrepare(client)
@@ -122,6 +132,7 @@ export function createPool({ role, size, schema, settings, logger, clock, commit
       failure = error
       throw error
     } finally {
+      usedSince.delete(client)
       release(client, failure)
     }
   }
@@ -159,6 +170,13 @@ export function createPool({ role, size, schema, settings, logger, clock, commit
       )
       if (written !== undefined) commits.work++
       return written
+    },
+    distrust() {
+      const stuckBefore = clock.monotonic() - STUCK_MS
+      for (const client of clients) {
+        const since = usedSince.get(client)
+        if (since === undefined || (role === 'control' && since <= stuckBefore)) destroyClient(client)
+      }
     },
     stats: () => ({
       size,

@@ -12,7 +12,11 @@ import { eventually } from '../support/eventually.ts'
 import { createProxy, type Proxy as NetworkProxy } from '../support/proxy.ts'
 import { fulfilment } from '../workflows/support/fulfilment.ts'
 
-const SECONDS = Number(process.env.AFTERCOMMIT_PATH_SECONDS ?? 2)
+const LONG_SECONDS = process.env.AFTERCOMMIT_PATH_SECONDS
+const SECONDS = Number(LONG_SECONDS ?? 2)
+/** The long form also plays a path that swallows everything: a process needs 15 s to notice that nobody answers. */
+const WAYS = LONG_SECONDS === undefined ? (['lose'] as const) : (['lose', 'blackhole'] as const)
+const GAMES = [1, 2].flatMap((processes) => WAYS.map((way) => ({ processes, way })))
 const DEADLINE = { deadline: 60_000 }
 
 /** Sessions of LISTEN connections that hold a lock, by process id of the server. */
@@ -25,13 +29,13 @@ async function lockHolders(sql: pg.Client): Promise<number[]> {
   return rows.map(({ pid }) => pid)
 }
 
-async function playLostPath(proxies: readonly NetworkProxy[]): Promise<void> {
-  for (const proxy of proxies) proxy.lose()
+async function playLostPath(proxies: readonly NetworkProxy[], way: (typeof WAYS)[number]): Promise<void> {
+  for (const proxy of proxies) proxy[way]()
   await passTime(SECONDS * 1_000)
   for (const proxy of proxies) proxy.pass()
 }
 
-describe.each([{ processes: 1 }, { processes: 2 }])('with $processes processes', ({ processes }) => {
+describe.each(GAMES)('$processes processes and a proxy that does "$way"', ({ processes, way }) => {
   it('subscriptions and deliveries go on after a lost path, while the server still keeps the old sessions', async () => {
     const { ac: outside, url, sql, emit } = await openSubscriptions()
     outside.workflows.register(fulfilment, { effects: { charge: 'elsewhere', notify: 'elsewhere' } })
@@ -54,7 +58,7 @@ describe.each([{ processes: 1 }, { processes: 2 }])('with $processes processes',
       return holders.length === processes && holders
     })
 
-    const lost = playLostPath(proxies)
+    const lost = playLostPath(proxies, way)
     await emit('meanwhile')
     await place('meanwhile')
     await lost
@@ -67,3 +71,27 @@ describe.each([{ processes: 1 }, { processes: 2 }])('with $processes processes',
     await eventually(() => workers.every((ac) => ac.health().ready), DEADLINE)
   })
 })
+
+it.runIf(LONG_SECONDS)(
+  'a process that lost its LISTEN path alone leaves its subscriptions to another after a lease',
+  async () => {
+    const { url, emit } = await openSubscriptions()
+    const proxy = await createProxy(url)
+    const [lonely, other] = [instance({ database: url, directDatabase: proxy.url }), instance({ database: url })]
+    const [seen, seenByOther] = [recorder(), recorder()]
+    lonely.subscribe({ id: 'sub', handle: seen.handle })
+    await lonely.start()
+    await emit('before')
+    await seen.sees('before')
+    other.subscribe({ id: 'sub', handle: seenByOther.handle })
+    await other.start()
+
+    proxy.lose()
+    await emit('meanwhile')
+    await eventually(() => seenByOther.ids.includes('meanwhile'), DEADLINE)
+    expect(seen.ids).toEqual(['before'])
+    expect(lonely.health()).toMatchObject({ ready: false })
+    proxy.pass()
+    await eventually(() => lonely.health().ready, DEADLINE)
+  },
+)

@@ -1,6 +1,7 @@
 import pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import { createDatabase, type Database, waitUntilReachable } from '../../src/postgres/index.ts'
+import { systemClock } from '../../src/runtime/index.ts'
 import { connect, openDatabase, openTestDatabase, serverUrl, testDatabase, withDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { collectingLogger } from '../support/logger.ts'
@@ -148,6 +149,30 @@ describe('a bad network', () => {
       Promise.all([1, 2, 3].map((n) => tx.query<{ n: number }>('select ($1::text)::integer as n', [n]))),
     )
     expect(results.map(({ rows }) => rows[0]!.n)).toEqual([1, 2, 3])
+  })
+
+  test('connections in doubt: idle ones are ended, and statements of ours that had no answer for 5 s', async () => {
+    const { url } = await testDatabase()
+    const proxy = await createProxy(url)
+    let aheadMs = 0
+    const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + aheadMs }
+    const db = openDatabase({ database: proxy.url, clock })
+    await Promise.all([db.query('select 1'), db.control.query('select 1')])
+    proxy.stall()
+    let isStuck = true
+    const stuck = db.control.query('select 1').finally(() => {
+      isStuck = false
+    })
+    stuck.catch(() => {})
+    await eventually(() => db.poolStats().control.idle === 0)
+    db.distrust()
+    await eventually(() => db.poolStats().work.open === 0)
+    expect([isStuck, db.poolStats().control.open]).toEqual([true, 1])
+    aheadMs = 5_000
+    db.distrust()
+    await expect(stuck).rejects.toThrow()
+    proxy.pass()
+    expect(await answer(db)).toBe(1)
   })
 
   test('a server that accepts and never answers is unreachable after the connect timeout', async () => {
