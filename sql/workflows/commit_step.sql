@@ -1,10 +1,9 @@
 -- grants: none
--- Writes what follows from one input but its events, which have these positions. `work` is effects and timers, as
--- [lane, payload, unique key, due]; only timers have the latter two. With p_worker the effects come as claimed by it already,
--- and `segment:id,…` of them is returned.
+-- Writes what follows from one input: the instance, snapshots, timers, and what is kept of the input. Its events have these
+-- positions; its effects are written already.
 create or replace function :schema.commit_step(
-  p_type text, p_id text, p_version bigint, p jsonb, p_positions bigint[], p_now timestamptz, p_segment smallint, p_worker text)
-returns text
+  p_type text, p_id text, p_version bigint, p jsonb, p_positions bigint[], p_now timestamptz)
+returns void
 language plpgsql as $aftercommit$
 declare
   v_count integer := coalesce(cardinality(p_positions), 0);
@@ -12,11 +11,7 @@ declare
   v_base bigint;
   v_letter bigint;
   v_letters bigint[];
-  v_claimed text;
-  v_item jsonb;
-  v_id bigint;
-  v_token bigint;
-  v_tried timestamptz;
+  v_timer jsonb;
   v_at timestamptz;
   v_in_order boolean;
 begin
@@ -95,57 +90,24 @@ begin
   if p ? 'completed' then
     delete from :schema.workflow_keys k where k.type = p_type and k.id = p_id and k.unique_key = coalesce(p ->> 'key', p ->> 'held_key');
   end if;
-  if p ? 'work' then
-    -- Without an event nothing else makes arming readers wait for this transaction.
-    if v_count = 0 then perform pg_sequence_last_value(:positions_literal::regclass); end if;
-    if p_worker is not null then
-      v_tried := p_now;
-      v_token := (p ->> 'token')::bigint;
-    end if;
+  if p ? 'timers' then
     v_at := to_timestamp((p ->> 'at')::double precision / 1000);
-    -- One by one: a statement over all of them takes longer for the few there are. And straight into the segments: finding
-    -- the way through the parent takes as long as the insert, and its bell has been rung by the events, if there are any.
-    for n in 0 .. jsonb_array_length(p -> 'work') - 1 loop
-      v_item := p -> 'work' -> n;
-      v_id := nextval(:delivery_ids_literal::regclass);
-      if v_item ->> 2 is not null then
-        v_in_order := coalesce(v_item -> 1 ->> 'held' = 'in order', false);
-        -- It comes again and has a dead letter already, which is to be redriven or discarded.
-        continue when v_in_order and exists (
-          select from :schema.letters l
-           where l.kind = 'timer' and l.owner = p_type and l.key = p_id and l.status in ('dead', 'redriving')
-             and l.delivery ->> 'unique_key' = v_item ->> 2);
-        insert into :schema.deliveries_0 (segment, id, lane, owner, key, ordered, unique_key, payload, created_at, run_at)
-        values (0, v_id, (v_item ->> 0)::integer, p_type, p_id, v_in_order, v_item ->> 2, v_item -> 1, v_at,
-                (v_item ->> 3)::timestamptz)
-        on conflict do nothing;
-        if v_in_order then
-          update :schema.workflow_instances i set holds = true where i.type = p_type and i.id = p_id and not i.holds;
-        end if;
-        continue;
+    -- One by one: a statement over all of them takes longer for the few there are.
+    for n in 0 .. jsonb_array_length(p -> 'timers') - 1 loop
+      v_timer := p -> 'timers' -> n;
+      v_in_order := coalesce(v_timer -> 'payload' ->> 'held' = 'in order', false);
+      -- It comes again and has a dead letter already, which is to be redriven or discarded.
+      continue when v_in_order and exists (
+        select from :schema.letters l
+         where l.kind = 'timer' and l.owner = p_type and l.key = p_id and l.status in ('dead', 'redriving')
+           and l.delivery ->> 'unique_key' = v_timer ->> 'unique_key');
+      insert into :schema.deliveries_0 (segment, id, lane, owner, key, ordered, unique_key, payload, created_at, run_at)
+      values (0, nextval(:delivery_ids_literal::regclass), (p ->> 'timer_lane')::integer, p_type, p_id, v_in_order,
+              v_timer ->> 'unique_key', v_timer -> 'payload', v_at, (v_timer ->> 'due')::timestamptz)
+      on conflict do nothing;
+      if v_in_order then
+        update :schema.workflow_instances i set holds = true where i.type = p_type and i.id = p_id and not i.holds;
       end if;
-      if p_segment = 1 then
-        insert into :schema.deliveries_1 (segment, id, lane, owner, key, ordered, payload, created_at, run_at, attempts,
-                                           first_attempt_at, last_attempt_at, token, worker)
-        values (1, v_id, (v_item ->> 0)::integer, p_type, p_id, p ? 'ordered', v_item -> 1, v_at, p_now, (v_tried is not null)::integer,
-                v_tried, v_tried, v_token, p_worker);
-      elsif p_segment = 2 then
-        insert into :schema.deliveries_2 (segment, id, lane, owner, key, ordered, payload, created_at, run_at, attempts,
-                                           first_attempt_at, last_attempt_at, token, worker)
-        values (2, v_id, (v_item ->> 0)::integer, p_type, p_id, p ? 'ordered', v_item -> 1, v_at, p_now, (v_tried is not null)::integer,
-                v_tried, v_tried, v_token, p_worker);
-      elsif p_segment = 3 then
-        insert into :schema.deliveries_3 (segment, id, lane, owner, key, ordered, payload, created_at, run_at, attempts,
-                                           first_attempt_at, last_attempt_at, token, worker)
-        values (3, v_id, (v_item ->> 0)::integer, p_type, p_id, p ? 'ordered', v_item -> 1, v_at, p_now, (v_tried is not null)::integer,
-                v_tried, v_tried, v_token, p_worker);
-      elsif p_segment = 4 then
-        insert into :schema.deliveries_4 (segment, id, lane, owner, key, ordered, payload, created_at, run_at, attempts,
-                                           first_attempt_at, last_attempt_at, token, worker)
-        values (4, v_id, (v_item ->> 0)::integer, p_type, p_id, p ? 'ordered', v_item -> 1, v_at, p_now, (v_tried is not null)::integer,
-                v_tried, v_tried, v_token, p_worker);
-      end if;
-      if p_worker is not null then v_claimed := concat_ws(',', v_claimed, p_segment || ':' || v_id); end if;
     end loop;
   end if;
 
@@ -159,6 +121,5 @@ begin
             (p -> 'seen' ->> 'redacted')::boolean, p -> 'seen' ->> 'outcome', p -> 'seen' -> 'rejection', p_version, v_count,
             to_timestamp((p -> 'seen' ->> 'decided_at')::double precision / 1000));
   end if;
-  return v_claimed;
 end
 $aftercommit$;

@@ -1,11 +1,13 @@
 -- grants: none
--- What is stored of an instance, from what the caller knows on, as one JSON array: version, generation, completed, paused,
--- unique key, milliseconds by the clock, position, outcome of the input, version and [state] of a snapshot, events,
--- whether what the caller knows is where they begin, and whether events of the log wait for their turn.
--- With p_lock it belongs to this transaction until it ends; an instance that does not exist yet has no row to lock, so the
--- lock is on its name. Without p_wait, null where somebody else has it. Everything after the lock is read with a new snapshot,
--- the clock too.
--- For the functions below alone, which set what it relies on: settings of its own would cost a tenth of a step.
+-- What is stored of an instance, from what the caller knows on, as one JSON object: `version`, `position`, `generation`,
+-- `completed`, `paused`, `holds` (events of the log wait for their turn), `unique_key`, `clock_ms`, `outcome` of the input,
+-- `snapshot` as {version, state}, `events`, and `follows_known`: the caller knows this history, and the answer goes on from
+-- there. A snapshot without a state is the beginning of a new life.
+-- With p_lock the instance belongs to this transaction until it ends. An instance that does not exist yet has no row to lock,
+-- so the lock is on its name. Without p_wait the answer is null where another transaction has the lock. Everything after the
+-- lock is read with a new snapshot, the clock too.
+-- For workflow_load and workflow_load_many alone, which have the planner settings that its statements need: settings of its
+-- own would cost a tenth of a step.
 create or replace function :schema.load_step(
   p_type text, p_id text, p_lock boolean, p_known bigint, p_known_position bigint, p_state_version integer, p_input_id text,
   p_up_to bigint, p_wait boolean)
@@ -19,8 +21,7 @@ declare
   v_events text;
   v_outcome jsonb;
   v_clock bigint;
-  v_base text;
-  v_state text;
+  v_snapshot text;
   v_holds boolean := false;
 begin
   if p_lock and p_wait then
@@ -35,7 +36,10 @@ begin
   end if;
   select * into r from :schema.workflow_instances i where i.type = p_type and i.id = p_id;
   if not found then
-    return format('["0",1,false,false,null,%s,"0",%s,null,null,null,false,false]', v_clock, coalesce(v_outcome::text, 'null'));
+    return format(
+      '{"version":"0","position":"0","generation":1,"completed":false,"paused":false,"holds":false,"unique_key":null,'
+      '"clock_ms":%s,"outcome":%s,"snapshot":null,"events":null,"follows_known":false}',
+      v_clock, coalesce(v_outcome::text, 'null'));
   end if;
   if r.holds then
     v_holds := :schema.holds_events(p_type, p_id);
@@ -62,13 +66,14 @@ begin
        and (n.state is null or n.state_version = p_state_version)
      order by n.version desc
      limit 1;
-    v_base := s.version::text;
-    v_state := s.state;
+    if s.version is not null then v_snapshot := format('{"version":%s%s}', s.version, ',"state":' || s.state); end if;
     v_events := :schema.workflow_events(p_type, p_id, coalesce(s.position, v_after), 1, least(r.version, p_up_to));
   end if;
-  return format('["%s",%s,%s,%s,%s,%s,"%s",%s,%s,%s,%s,%s,%s]', r.version, r.generation, (r.completed_at is not null)::text,
-    r.paused::text, coalesce(to_json(r.unique_key)::text, 'null'), v_clock, r.last_position, coalesce(v_outcome::text, 'null'),
-    coalesce(v_base, 'null'), coalesce('[' || v_state || ']', 'null'), coalesce(v_events, 'null'),
-    (v_known > 0)::text, v_holds::text);
+  return format(
+    '{"version":"%s","position":"%s","generation":%s,"completed":%s,"paused":%s,"holds":%s,"unique_key":%s,'
+    '"clock_ms":%s,"outcome":%s,"snapshot":%s,"events":%s,"follows_known":%s}',
+    r.version, r.last_position, r.generation, (r.completed_at is not null)::text, r.paused::text, v_holds::text,
+    coalesce(to_json(r.unique_key)::text, 'null'), v_clock, coalesce(v_outcome::text, 'null'),
+    coalesce(v_snapshot, 'null'), coalesce(v_events, 'null'), (v_known > 0)::text);
 end
 $aftercommit$;

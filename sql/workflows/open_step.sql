@@ -10,7 +10,8 @@ begin
   if p ? 'done' then
     -- Under the lock of the instance: whoever cancelled what brought this input has ended by now, and it is seen.
     delete from :schema.deliveries
-     where segment = (p -> 'done' ->> 0)::smallint and id = (p -> 'done' ->> 1)::bigint and token = (p -> 'done' ->> 2)::bigint
+     where segment = (p -> 'done' ->> 'segment')::smallint and id = (p -> 'done' ->> 'id')::bigint
+       and token = (p -> 'done' ->> 'token')::bigint
     returning letter into v_letter;
     if not found then
       raise exception 'The claim was lost.' using errcode = 'AC014';

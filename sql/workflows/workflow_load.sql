@@ -1,5 +1,6 @@
 -- grants: run
--- Planned once, when there may be nothing yet: every look is by index.
+-- Loads an instance from what the caller knows on, and with p_lock locks it until the transaction ends. The answer is the
+-- JSON object that load_step describes.
 create or replace function :schema.workflow_load(
   p_type text, p_id text, p_lock boolean, p_known bigint, p_known_position bigint, p_state_version integer,
   p_input_id text default null, p_up_to bigint default null)

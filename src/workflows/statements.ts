@@ -59,7 +59,14 @@ type SqlDialect = Pick<Queryable, 'schema' | 'sendsUntyped'>
 export function loadManyStatement({ schema }: SqlDialect, requests: readonly StepRequest[]): Statement {
   const wanted = requests.map(({ instance, known, snapshotVersion, inputId = null }) => {
     const { version = 0, position = 0n } = known() ?? {}
-    return [instance.type, instance.id, version, String(position), snapshotVersion, inputId]
+    return {
+      type: instance.type,
+      id: instance.id,
+      version,
+      position: String(position),
+      state_version: snapshotVersion,
+      input_id: inputId,
+    }
   })
   return {
     text: `select ${schema}.workflow_load_many(($1::text)::jsonb) as answer,
@@ -72,60 +79,62 @@ export function toFoundMany(answer: string): (Found | undefined)[] {
   return (parseJson(answer, DEEP) as (Loaded | null)[]).map((loaded) => (loaded ? toFound(loaded) : undefined))
 }
 
-/** What workflow_load answers. */
-type Loaded = [
-  version: string,
-  generation: number,
-  completed: boolean,
-  paused: boolean,
-  uniqueKey: string | null,
-  clockMs: number,
-  position: string,
-  outcome: RecordedOutcome | null,
-  snapshotVersion: number | null,
-  /** In a list, so that a state may be null; without one a new life begins. */
-  state: [unknown] | null,
-  events: EventTuple[] | null,
-  followsKnown: boolean,
-  holds: boolean,
-]
+/** The answer of workflow_load. */
+interface Loaded {
+  readonly version: string
+  readonly position: string
+  readonly generation: number
+  readonly completed: boolean
+  readonly paused: boolean
+  readonly holds: boolean
+  readonly unique_key: string | null
+  readonly clock_ms: number
+  readonly outcome: RecordedOutcome | null
+  /** Without a state a new life begins; a state may be null. */
+  readonly snapshot: { readonly version: number; readonly state?: unknown } | null
+  readonly events: readonly LoadedEvent[] | null
+  readonly follows_known: boolean
+}
+
+interface LoadedEvent {
+  readonly version: number
+  readonly position: number | bigint
+  readonly id: string
+  readonly type: string
+  readonly schema_version: number
+  readonly payload: unknown
+}
 
 export function toFoundOne({ answer }: { answer: string }): Found {
   return toFound(parseJson(answer, DEEP) as Loaded)
 }
 
 function toFound(loaded: Loaded): Found {
-  const [version, generation, completed, paused, uniqueKey, clockMs, position, outcome, base, state, ...rest] = loaded
-  const [events, followsKnown, holds] = rest
+  const { version, position, generation, completed, paused, holds, snapshot, events, outcome } = loaded
   return {
-    now: new Date(clockMs),
+    now: new Date(loaded.clock_ms),
     version: Number(version),
     position: BigInt(position),
     generation,
     completed,
     paused,
     holds,
-    uniqueKey,
-    snapshot: base === null ? undefined : { version: base, state: state === null ? undefined : { json: state[0] } },
+    uniqueKey: loaded.unique_key,
+    snapshot: snapshot === null ? undefined : toSnapshot(snapshot),
     events: events === null ? [] : events.map(toHistoryEvent),
-    followsKnown,
+    followsKnown: loaded.follows_known,
     recorded: outcome ?? undefined,
   }
 }
 
+function toSnapshot({ version, ...kept }: NonNullable<Loaded['snapshot']>): Found['snapshot'] {
+  return { version, state: 'state' in kept ? { json: kept.state } : undefined }
+}
+
 const DEEP = { maxDepth: 1_020 }
 
-type EventTuple = [
-  version: number,
-  position: number | bigint,
-  id: string,
-  type: string,
-  schema: number,
-  payload: unknown,
-]
-
-function toHistoryEvent([version, position, id, type, schemaVersion, payload]: EventTuple): HistoryEvent {
-  return { version, position: BigInt(position), id, type, schemaVersion, payload }
+function toHistoryEvent({ version, position, id, type, schema_version, payload }: LoadedEvent): HistoryEvent {
+  return { version, position: BigInt(position), id, type, schemaVersion: schema_version, payload }
 }
 
 export interface LaneNumbers {
@@ -164,39 +173,45 @@ export function commitStatement(
   requests: readonly CommitRequest[],
   ended: readonly EndedDelivery['claim'][] = [],
 ): Statement {
-  const steps = requests.map((request) => {
-    const { instance, found } = request
-    return `[${JSON.stringify(instance.type)},${JSON.stringify(instance.id)},${found.version},${toJson(request)}]`
-  })
   return {
     text: sendsUntyped
       ? `select ${schema}.workflow_commit($1, $2, ${SCHEMA_LEVEL}) as answer`
       : `select ${schema}.workflow_commit(($1::text)::jsonb, ($2::text)::jsonb, ${SCHEMA_LEVEL}) as answer`,
-    values: [list(steps), list(ended.map(claimJson))],
+    values: [list(requests.map(stepJson)), list(ended.map(claimJson))],
   }
 }
 
+/** The answer of workflow_commit. */
+type CommitAnswer =
+  | { readonly taken_by: string }
+  | {
+      /** Of the claimed effects. */
+      readonly segment: number | null
+      readonly deleted: readonly string[]
+      readonly steps: readonly { readonly position: string; readonly claimed?: readonly string[] }[]
+    }
+
 export function toCommitted({ answer }: { answer: string }): { steps: Committed[]; deleted: Set<bigint> } {
-  if (answer.startsWith('taken:')) return { steps: [{ takenBy: answer.slice('taken:'.length) }], deleted: new Set() }
-  const [deleted = '', ...steps] = answer.split('\n')
-  return { steps: steps.map(toStep), deleted: new Set(deleted === '' ? [] : deleted.split(',').map(BigInt)) }
+  const committed = JSON.parse(answer) as CommitAnswer
+  if ('taken_by' in committed) return { steps: [{ takenBy: committed.taken_by }], deleted: new Set() }
+  const { segment, steps, deleted } = committed
+  return {
+    steps: steps.map(({ position, claimed }) => ({
+      position: BigInt(position),
+      ...(claimed && { claimed: claimed.map((id) => ({ segment: segment!, id: BigInt(id) })) }),
+    })),
+    deleted: new Set(deleted.map(BigInt)),
+  }
 }
 
-function toStep(line: string): Committed {
-  const [position = '', claimed] = line.split('|')
-  return { position: BigInt(position), ...(claimed === undefined ? {} : { claimed: claimed.split(',').map(toPlace) }) }
-}
-
-function toPlace(text: string): { segment: number; id: bigint } {
-  const [segment = '', id = ''] = text.split(':')
-  return { segment: Number(segment), id: BigInt(id) }
-}
-
-/** One document for the whole step. What is JSON already goes in as it is; what is not said is left out. */
-function toJson(request: CommitRequest): string {
-  const { found, write, lanes, strict, endsEffects, claim, done } = request
+/** One object for the whole step. Parts that are JSON already go in as they are; what is not said is left out. */
+function stepJson(request: CommitRequest): string {
+  const { instance, found, write, lanes, strict, endsEffects, claim, done } = request
   const parts: string[] = []
   const add = (name: string, json: string) => void parts.push(`"${name}":${json}`)
+  add('type', JSON.stringify(instance.type))
+  add('id', JSON.stringify(instance.id))
+  add('version', String(found.version))
   if (done) add('done', claimJson(done))
   if (strict) add('strict', 'true')
   if (write.uniqueKey !== undefined) {
@@ -220,19 +235,17 @@ function toJson(request: CommitRequest): string {
   // A new instance has no timers yet.
   const replaced = found.version === 0 ? [] : write.timers.filter(({ held }) => !held)
   const gone = [...write.cancelTimers, ...replaced.map(({ uniqueKey }) => uniqueKey)]
-  if (over || gone.length > 0) add('timer_lane', String(lanes.timers))
+  const { effects, timers } = write
+  if (over || gone.length > 0 || timers.length > 0) add('timer_lane', String(lanes.timers))
   if (over) add('timers_over', 'true')
   else if (gone.length > 0) add('gone', JSON.stringify(gone))
   if (write.completed && endsEffects) add('effects_over', 'true')
-  const work = [
-    ...write.effects.map(({ payload }, n) => `[${lanes.effects[n]},${payload}]`),
-    ...write.timers.map((timer) => timerJson(timer, lanes.timers)),
-  ]
-  if (work.length > 0) {
-    add('work', list(work))
-    add('at', String(found.now.getTime()))
+  if (effects.length > 0) {
+    add('effects', list(effects.map(({ payload }, n) => `{"lane":${lanes.effects[n]},"payload":${payload}}`)))
+    if (effects[0]!.ordered) add('ordered', 'true')
   }
-  if (write.effects[0]?.ordered) add('ordered', 'true')
+  if (timers.length > 0) add('timers', list(timers.map(timerJson)))
+  if (effects.length > 0 || timers.length > 0) add('at', String(found.now.getTime()))
   if (claim) {
     add('worker', JSON.stringify(claim.worker))
     add('token', claim.token.toString())
@@ -250,16 +263,16 @@ function list(parts: readonly string[]): string {
 }
 
 function claimJson({ segment, id, token }: EndedDelivery['claim']): string {
-  return `[${segment},${id},${token}]`
+  return `{"segment":${segment},"id":${id},"token":${token}}`
 }
 
 function eventJson({ id, type, payload, metadata }: StepWrite['events'][number]): string {
-  return `[${JSON.stringify(id)},${JSON.stringify(type)},${payload},${metadata}]`
+  return `{"id":${JSON.stringify(id)},"type":${JSON.stringify(type)},"payload":${payload},"metadata":${metadata}}`
 }
 
-function timerJson({ uniqueKey, dueMs, payload }: StepWrite['timers'][number], lane: number): string {
+function timerJson({ uniqueKey, dueMs, payload }: StepWrite['timers'][number]): string {
   const due = dueMs === Number.POSITIVE_INFINITY ? HELD : new Date(dueMs).toISOString()
-  return `[${lane},${payload},${JSON.stringify(uniqueKey)},"${due}"]`
+  return `{"unique_key":${JSON.stringify(uniqueKey)},"due":"${due}","payload":${payload}}`
 }
 
 /** When what waits for its instance to be resumed is due. */

@@ -67,33 +67,34 @@ async function openPlay() {
       )
       const chain = { correlation: 'c' }
       const step = {
+        type: 'task',
+        id,
+        version: 0,
         events: [
-          [`${id}-1`, 'task.noted', { type: 'noted' }, { correlation_id: 'c' }],
-          [`${id}-2`, 'task.asked', { type: 'asked' }, { correlation_id: 'c' }],
+          { id: `${id}-1`, type: 'task.noted', payload: { type: 'noted' }, metadata: { correlation_id: 'c' } },
+          { id: `${id}-2`, type: 'task.asked', payload: { type: 'asked' }, metadata: { correlation_id: 'c' } },
         ],
         at: Date.now(),
-        work: [
-          ...(effect
-            ? [
-                [
-                  lanes[0].effect,
-                  { id: `task/${id}:1.0`, name: 'do', effect: { type: 'do', id }, generation: 1, chain },
-                ],
-              ]
-            : []),
-          ...(timer
-            ? [
-                [
-                  lanes[0].timer,
-                  { input: { id, type: 'rang' }, key: 'bell', due: Date.now(), chain },
-                  JSON.stringify([id, 'bell']),
-                  new Date().toISOString(),
-                ],
-              ]
-            : []),
-        ],
+        timer_lane: lanes[0].timer,
+        ...(effect && {
+          effects: [
+            {
+              lane: lanes[0].effect,
+              payload: { id: `task/${id}:1.0`, name: 'do', effect: { type: 'do', id }, generation: 1, chain },
+            },
+          ],
+        }),
+        ...(timer && {
+          timers: [
+            {
+              payload: { input: { id, type: 'rang' }, key: 'bell', due: Date.now(), chain },
+              unique_key: JSON.stringify([id, 'bell']),
+              due: new Date().toISOString(),
+            },
+          ],
+        }),
       }
-      await sql.query(`select aftercommit.workflow_commit($1, '[]')`, [JSON.stringify([['task', id, 0, step]])])
+      await sql.query(`select aftercommit.workflow_commit($1, '[]')`, [JSON.stringify([step])])
     },
     /** The types of its events, without the notes. */
     async history(id: string): Promise<string[]> {

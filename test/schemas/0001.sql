@@ -1799,12 +1799,11 @@ $aftercommit$;
 revoke all on function "aftercommit"."keep_run_days" from public;
 comment on function "aftercommit"."keep_run_days" is 'Makes the days to come and drops those whose time is over. Returns what was done.';
 -- grants: none
--- Writes what follows from one input but its events, which have these positions. `work` is effects and timers, as
--- [lane, payload, unique key, due]; only timers have the latter two. With p_worker the effects come as claimed by it already,
--- and `segment:id,…` of them is returned.
+-- Writes what follows from one input: the instance, snapshots, timers, and what is kept of the input. Its events have these
+-- positions; its effects are written already.
 create or replace function "aftercommit".commit_step(
-  p_type text, p_id text, p_version bigint, p jsonb, p_positions bigint[], p_now timestamptz, p_segment smallint, p_worker text)
-returns text
+  p_type text, p_id text, p_version bigint, p jsonb, p_positions bigint[], p_now timestamptz)
+returns void
 language plpgsql as $aftercommit$
 declare
   v_count integer := coalesce(cardinality(p_positions), 0);
@@ -1812,11 +1811,7 @@ declare
   v_base bigint;
   v_letter bigint;
   v_letters bigint[];
-  v_claimed text;
-  v_item jsonb;
-  v_id bigint;
-  v_token bigint;
-  v_tried timestamptz;
+  v_timer jsonb;
   v_at timestamptz;
   v_in_order boolean;
 begin
@@ -1895,57 +1890,24 @@ begin
   if p ? 'completed' then
     delete from "aftercommit".workflow_keys k where k.type = p_type and k.id = p_id and k.unique_key = coalesce(p ->> 'key', p ->> 'held_key');
   end if;
-  if p ? 'work' then
-    -- Without an event nothing else makes arming readers wait for this transaction.
-    if v_count = 0 then perform pg_sequence_last_value('"aftercommit".positions'::regclass); end if;
-    if p_worker is not null then
-      v_tried := p_now;
-      v_token := (p ->> 'token')::bigint;
-    end if;
+  if p ? 'timers' then
     v_at := to_timestamp((p ->> 'at')::double precision / 1000);
-    -- One by one: a statement over all of them takes longer for the few there are. And straight into the segments: finding
-    -- the way through the parent takes as long as the insert, and its bell has been rung by the events, if there are any.
-    for n in 0 .. jsonb_array_length(p -> 'work') - 1 loop
-      v_item := p -> 'work' -> n;
-      v_id := nextval('"aftercommit".delivery_ids'::regclass);
-      if v_item ->> 2 is not null then
-        v_in_order := coalesce(v_item -> 1 ->> 'held' = 'in order', false);
-        -- It comes again and has a dead letter already, which is to be redriven or discarded.
-        continue when v_in_order and exists (
-          select from "aftercommit".letters l
-           where l.kind = 'timer' and l.owner = p_type and l.key = p_id and l.status in ('dead', 'redriving')
-             and l.delivery ->> 'unique_key' = v_item ->> 2);
-        insert into "aftercommit".deliveries_0 (segment, id, lane, owner, key, ordered, unique_key, payload, created_at, run_at)
-        values (0, v_id, (v_item ->> 0)::integer, p_type, p_id, v_in_order, v_item ->> 2, v_item -> 1, v_at,
-                (v_item ->> 3)::timestamptz)
-        on conflict do nothing;
-        if v_in_order then
-          update "aftercommit".workflow_instances i set holds = true where i.type = p_type and i.id = p_id and not i.holds;
-        end if;
-        continue;
+    -- One by one: a statement over all of them takes longer for the few there are.
+    for n in 0 .. jsonb_array_length(p -> 'timers') - 1 loop
+      v_timer := p -> 'timers' -> n;
+      v_in_order := coalesce(v_timer -> 'payload' ->> 'held' = 'in order', false);
+      -- It comes again and has a dead letter already, which is to be redriven or discarded.
+      continue when v_in_order and exists (
+        select from "aftercommit".letters l
+         where l.kind = 'timer' and l.owner = p_type and l.key = p_id and l.status in ('dead', 'redriving')
+           and l.delivery ->> 'unique_key' = v_timer ->> 'unique_key');
+      insert into "aftercommit".deliveries_0 (segment, id, lane, owner, key, ordered, unique_key, payload, created_at, run_at)
+      values (0, nextval('"aftercommit".delivery_ids'::regclass), (p ->> 'timer_lane')::integer, p_type, p_id, v_in_order,
+              v_timer ->> 'unique_key', v_timer -> 'payload', v_at, (v_timer ->> 'due')::timestamptz)
+      on conflict do nothing;
+      if v_in_order then
+        update "aftercommit".workflow_instances i set holds = true where i.type = p_type and i.id = p_id and not i.holds;
       end if;
-      if p_segment = 1 then
-        insert into "aftercommit".deliveries_1 (segment, id, lane, owner, key, ordered, payload, created_at, run_at, attempts,
-                                           first_attempt_at, last_attempt_at, token, worker)
-        values (1, v_id, (v_item ->> 0)::integer, p_type, p_id, p ? 'ordered', v_item -> 1, v_at, p_now, (v_tried is not null)::integer,
-                v_tried, v_tried, v_token, p_worker);
-      elsif p_segment = 2 then
-        insert into "aftercommit".deliveries_2 (segment, id, lane, owner, key, ordered, payload, created_at, run_at, attempts,
-                                           first_attempt_at, last_attempt_at, token, worker)
-        values (2, v_id, (v_item ->> 0)::integer, p_type, p_id, p ? 'ordered', v_item -> 1, v_at, p_now, (v_tried is not null)::integer,
-                v_tried, v_tried, v_token, p_worker);
-      elsif p_segment = 3 then
-        insert into "aftercommit".deliveries_3 (segment, id, lane, owner, key, ordered, payload, created_at, run_at, attempts,
-                                           first_attempt_at, last_attempt_at, token, worker)
-        values (3, v_id, (v_item ->> 0)::integer, p_type, p_id, p ? 'ordered', v_item -> 1, v_at, p_now, (v_tried is not null)::integer,
-                v_tried, v_tried, v_token, p_worker);
-      elsif p_segment = 4 then
-        insert into "aftercommit".deliveries_4 (segment, id, lane, owner, key, ordered, payload, created_at, run_at, attempts,
-                                           first_attempt_at, last_attempt_at, token, worker)
-        values (4, v_id, (v_item ->> 0)::integer, p_type, p_id, p ? 'ordered', v_item -> 1, v_at, p_now, (v_tried is not null)::integer,
-                v_tried, v_tried, v_token, p_worker);
-      end if;
-      if p_worker is not null then v_claimed := concat_ws(',', v_claimed, p_segment || ':' || v_id); end if;
     end loop;
   end if;
 
@@ -1959,11 +1921,10 @@ begin
             (p -> 'seen' ->> 'redacted')::boolean, p -> 'seen' ->> 'outcome', p -> 'seen' -> 'rejection', p_version, v_count,
             to_timestamp((p -> 'seen' ->> 'decided_at')::double precision / 1000));
   end if;
-  return v_claimed;
 end
 $aftercommit$;
 revoke all on function "aftercommit"."commit_step" from public;
-comment on function "aftercommit"."commit_step" is 'Writes what follows from one input but its events, which have these positions. `work` is effects and timers, as [lane, payload, unique key, due]; only timers have the latter two. With p_worker the effects come as claimed by it already, and `segment:id,…` of them is returned.';
+comment on function "aftercommit"."commit_step" is 'Writes what follows from one input: the instance, snapshots, timers, and what is kept of the input. Its events have these positions; its effects are written already.';
 -- grants: none
 -- Whether events of the log wait that came while this instance was paused, be it behind a dead letter of one of them.
 create or replace function "aftercommit".holds_events(p_type text, p_id text) returns boolean
@@ -1995,28 +1956,31 @@ $aftercommit$;
 revoke all on function "aftercommit"."live_worker" from public;
 comment on function "aftercommit"."live_worker" is 'The worker, if it is alive: locked, so that nobody forgets it while claims in its name are not yet to be seen.';
 -- grants: run
--- Events of an instance as one JSON text, in order.
+-- Events of an instance in order, as one JSON list of {version, position, id, type, schema_version, payload}.
 create or replace function "aftercommit".workflow_events(p_type text, p_id text, p_after bigint, p_from bigint, p_to bigint) returns text
 language plpgsql stable set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off as $aftercommit$
 begin
   return (
-    select '[' || string_agg(format('[%s,%s,%s,%s,%s,%s]', e.version, e.position, to_json(e.id), to_json(e.type),
+    select '[' || string_agg(format(
+             '{"version":%s,"position":%s,"id":%s,"type":%s,"schema_version":%s,"payload":%s}', e.version, e.position, to_json(e.id), to_json(e.type),
              coalesce(e.metadata ->> 'schema_version', '1'), coalesce(e.payload, 'null')), ',' order by e.position) || ']'
       from "aftercommit".events e
      where e.aggregate_type = p_type and e.aggregate_id = p_id and e.position > p_after and e.version between p_from and p_to);
 end
 $aftercommit$;
 revoke all on function "aftercommit"."workflow_events" from public;
-comment on function "aftercommit"."workflow_events" is 'Events of an instance as one JSON text, in order.';
+comment on function "aftercommit"."workflow_events" is 'Events of an instance in order, as one JSON list of {version, position, id, type, schema_version, payload}.';
 -- grants: none
--- What is stored of an instance, from what the caller knows on, as one JSON array: version, generation, completed, paused,
--- unique key, milliseconds by the clock, position, outcome of the input, version and [state] of a snapshot, events,
--- whether what the caller knows is where they begin, and whether events of the log wait for their turn.
--- With p_lock it belongs to this transaction until it ends; an instance that does not exist yet has no row to lock, so the
--- lock is on its name. Without p_wait, null where somebody else has it. Everything after the lock is read with a new snapshot,
--- the clock too.
--- For the functions below alone, which set what it relies on: settings of its own would cost a tenth of a step.
+-- What is stored of an instance, from what the caller knows on, as one JSON object: `version`, `position`, `generation`,
+-- `completed`, `paused`, `holds` (events of the log wait for their turn), `unique_key`, `clock_ms`, `outcome` of the input,
+-- `snapshot` as {version, state}, `events`, and `follows_known`: the caller knows this history, and the answer goes on from
+-- there. A snapshot without a state is the beginning of a new life.
+-- With p_lock the instance belongs to this transaction until it ends. An instance that does not exist yet has no row to lock,
+-- so the lock is on its name. Without p_wait the answer is null where another transaction has the lock. Everything after the
+-- lock is read with a new snapshot, the clock too.
+-- For workflow_load and workflow_load_many alone, which have the planner settings that its statements need: settings of its
+-- own would cost a tenth of a step.
 create or replace function "aftercommit".load_step(
   p_type text, p_id text, p_lock boolean, p_known bigint, p_known_position bigint, p_state_version integer, p_input_id text,
   p_up_to bigint, p_wait boolean)
@@ -2030,8 +1994,7 @@ declare
   v_events text;
   v_outcome jsonb;
   v_clock bigint;
-  v_base text;
-  v_state text;
+  v_snapshot text;
   v_holds boolean := false;
 begin
   if p_lock and p_wait then
@@ -2046,7 +2009,10 @@ begin
   end if;
   select * into r from "aftercommit".workflow_instances i where i.type = p_type and i.id = p_id;
   if not found then
-    return format('["0",1,false,false,null,%s,"0",%s,null,null,null,false,false]', v_clock, coalesce(v_outcome::text, 'null'));
+    return format(
+      '{"version":"0","position":"0","generation":1,"completed":false,"paused":false,"holds":false,"unique_key":null,'
+      '"clock_ms":%s,"outcome":%s,"snapshot":null,"events":null,"follows_known":false}',
+      v_clock, coalesce(v_outcome::text, 'null'));
   end if;
   if r.holds then
     v_holds := "aftercommit".holds_events(p_type, p_id);
@@ -2073,18 +2039,19 @@ begin
        and (n.state is null or n.state_version = p_state_version)
      order by n.version desc
      limit 1;
-    v_base := s.version::text;
-    v_state := s.state;
+    if s.version is not null then v_snapshot := format('{"version":%s%s}', s.version, ',"state":' || s.state); end if;
     v_events := "aftercommit".workflow_events(p_type, p_id, coalesce(s.position, v_after), 1, least(r.version, p_up_to));
   end if;
-  return format('["%s",%s,%s,%s,%s,%s,"%s",%s,%s,%s,%s,%s,%s]', r.version, r.generation, (r.completed_at is not null)::text,
-    r.paused::text, coalesce(to_json(r.unique_key)::text, 'null'), v_clock, r.last_position, coalesce(v_outcome::text, 'null'),
-    coalesce(v_base, 'null'), coalesce('[' || v_state || ']', 'null'), coalesce(v_events, 'null'),
-    (v_known > 0)::text, v_holds::text);
+  return format(
+    '{"version":"%s","position":"%s","generation":%s,"completed":%s,"paused":%s,"holds":%s,"unique_key":%s,'
+    '"clock_ms":%s,"outcome":%s,"snapshot":%s,"events":%s,"follows_known":%s}',
+    r.version, r.last_position, r.generation, (r.completed_at is not null)::text, r.paused::text, v_holds::text,
+    coalesce(to_json(r.unique_key)::text, 'null'), v_clock, coalesce(v_outcome::text, 'null'),
+    coalesce(v_snapshot, 'null'), coalesce(v_events, 'null'), (v_known > 0)::text);
 end
 $aftercommit$;
 revoke all on function "aftercommit"."load_step" from public;
-comment on function "aftercommit"."load_step" is 'What is stored of an instance, from what the caller knows on, as one JSON array: version, generation, completed, paused, unique key, milliseconds by the clock, position, outcome of the input, version and [state] of a snapshot, events, whether what the caller knows is where they begin, and whether events of the log wait for their turn. With p_lock it belongs to this transaction until it ends; an instance that does not exist yet has no row to lock, so the lock is on its name. Without p_wait, null where somebody else has it. Everything after the lock is read with a new snapshot, the clock too. For the functions below alone, which set what it relies on: settings of its own would cost a tenth of a step.';
+comment on function "aftercommit"."load_step" is 'What is stored of an instance, from what the caller knows on, as one JSON object: `version`, `position`, `generation`, `completed`, `paused`, `holds` (events of the log wait for their turn), `unique_key`, `clock_ms`, `outcome` of the input, `snapshot` as {version, state}, `events`, and `follows_known`: the caller knows this history, and the answer goes on from there. A snapshot without a state is the beginning of a new life. With p_lock the instance belongs to this transaction until it ends. An instance that does not exist yet has no row to lock, so the lock is on its name. Without p_wait the answer is null where another transaction has the lock. Everything after the lock is read with a new snapshot, the clock too. For workflow_load and workflow_load_many alone, which have the planner settings that its statements need: settings of its own would cost a tenth of a step.';
 -- grants: none
 -- What a step needs before it writes: the delivery that brought its input is deleted, where its claim still stands, and its
 -- unique key is taken. Returns the instance that has the key already; nothing was written then.
@@ -2097,7 +2064,8 @@ begin
   if p ? 'done' then
     -- Under the lock of the instance: whoever cancelled what brought this input has ended by now, and it is seen.
     delete from "aftercommit".deliveries
-     where segment = (p -> 'done' ->> 0)::smallint and id = (p -> 'done' ->> 1)::bigint and token = (p -> 'done' ->> 2)::bigint
+     where segment = (p -> 'done' ->> 'segment')::smallint and id = (p -> 'done' ->> 'id')::bigint
+       and token = (p -> 'done' ->> 'token')::bigint
     returning letter into v_letter;
     if not found then
       raise exception 'The claim was lost.' using errcode = 'AC014';
@@ -2124,29 +2092,36 @@ $aftercommit$;
 revoke all on function "aftercommit"."open_step" from public;
 comment on function "aftercommit"."open_step" is 'What a step needs before it writes: the delivery that brought its input is deleted, where its claim still stands, and its unique key is taken. Returns the instance that has the key already; nothing was written then.';
 -- grants: run
--- Writes everything that follows from inputs, as [type, id, version, step] each, and deletes deliveries that ended, as
--- [segment, id, token] each: all of it, or nothing. The caller holds the locks of workflow_load. Returns the ids that were
--- deleted, then the position of the last event of each step, with the effects that are claimed already, one a line; or
--- 'taken:' and the instance that has the unique key. Where more hangs on it than this one step, that is an error instead.
--- In a step `events` are [id, type, payload, metadata]; `done` is the delivery that brought its input: where its claim was
--- lost, nothing is written. p_level as in append.
+-- Writes everything that follows from inputs, and deletes deliveries that ended: all of it, or nothing. The caller holds the
+-- locks of workflow_load. A step is {type, id, version, …}, with `events` as {id, type, payload, metadata}, `effects` as
+-- {lane, payload} and `timers` as {payload, unique_key, due}; `done` is the delivery that brought its input, as {segment, id,
+-- token} like each of p_ended: where its claim was lost, nothing is written. p_level as in append.
+-- Returns {segment, deleted: ids, steps: [{position, claimed: ids}]}: the position of the last event of each step, and its
+-- effects in `segment` that its worker has claimed already. Or {taken_by}, the instance that has the unique key; where more
+-- hangs on it than this one step, that is an error instead.
 create or replace function "aftercommit".workflow_commit(p_steps jsonb, p_ended jsonb, p_level integer default null) returns text
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off as $aftercommit$
 declare
   v_now timestamptz := clock_timestamp();
   v_steps integer := jsonb_array_length(p_steps);
+  v_step jsonb;
   v_one jsonb;
   v_holder text;
   v_appends boolean := false;
+  v_has_effects boolean := false;
+  v_has_timers boolean := false;
   v_positions bigint[];
   v_before integer := 0;
   v_count integer;
-  v_id bigint;
   v_segment smallint;
+  v_effects bigint[];
+  v_effects_before integer := 0;
+  v_effect_count integer;
   v_worker text;
-  v_deleted text;
-  v_all text := '';
+  v_id bigint;
+  v_deleted bigint[] := '{}';
+  v_answers text := '';
 begin
   if p_level < 0 then
     raise exception 'The schema was migrated by a newer aftercommit, which processes of this version must not write to; nothing was written.'
@@ -2154,51 +2129,78 @@ begin
   end if;
   -- Counting costs less than a query over the elements.
   for n in 0 .. v_steps - 1 loop
-    v_one := p_steps -> n;
-    if v_one -> 3 ?| '{done,key}' then v_holder := "aftercommit".open_step(v_one ->> 0, v_one ->> 1, v_one -> 3); end if;
+    v_step := p_steps -> n;
+    if v_step ?| '{done,key}' then v_holder := "aftercommit".open_step(v_step ->> 'type', v_step ->> 'id', v_step); end if;
     if v_holder is not null then
-      if v_steps = 1 and not v_one -> 3 ? 'strict' then return 'taken:' || v_holder; end if;
+      if v_steps = 1 and not v_step ? 'strict' then return jsonb_build_object('taken_by', v_holder); end if;
       raise exception 'The unique key is taken.' using errcode = 'AC013', detail = v_holder;
     end if;
-    v_appends := v_appends or v_one -> 3 ? 'events';
+    v_appends := v_appends or v_step ? 'events';
+    v_has_effects := v_has_effects or v_step ? 'effects';
+    v_has_timers := v_has_timers or v_step ? 'timers';
     -- All of a process are in the name of one worker.
-    if v_worker is null and v_one -> 3 ? 'worker' then v_worker := "aftercommit".live_worker(v_one -> 3 ->> 'worker'); end if;
+    if v_worker is null and v_step ? 'worker' then v_worker := "aftercommit".live_worker(v_step ->> 'worker'); end if;
   end loop;
 
   if v_appends then
     -- The events of all of them in one statement: what it checks is read, and who is to be rung looked for, only once.
     with appended as (
       insert into "aftercommit".events (id, type, aggregate_type, aggregate_id, version, tenant, payload, metadata, occurred_at, recorded_at)
-      select e ->> 0, e ->> 1, s ->> 0, s ->> 1, (s ->> 2)::bigint + n, s -> 3 ->> 'tenant', e -> 2, e -> 3, v_now, v_now
-        from jsonb_array_elements(p_steps) as x(s), jsonb_array_elements(s -> 3 -> 'events') with ordinality as y(e, n)
+      select e ->> 'id', e ->> 'type', s ->> 'type', s ->> 'id', (s ->> 'version')::bigint + n, s ->> 'tenant', e -> 'payload',
+             e -> 'metadata', v_now, v_now
+        from jsonb_array_elements(p_steps) as x(s), jsonb_array_elements(s -> 'events') with ordinality as y(e, n)
       returning position)
     select array_agg(position order by position) into v_positions from appended;
+  elsif v_has_effects or v_has_timers then
+    -- Without an event nothing else makes arming readers wait for this transaction.
+    perform pg_sequence_last_value('"aftercommit".positions'::regclass);
+  end if;
+  if v_has_effects then
+    select segment into v_segment from "aftercommit".delivery_state;
+    -- The effects of all of them in one statement as well: the way to the segment is found once.
+    with placed as (
+      insert into "aftercommit".deliveries (segment, id, lane, owner, key, ordered, payload, created_at, run_at, attempts,
+                                      first_attempt_at, last_attempt_at, token, worker)
+      select v_segment, nextval('"aftercommit".delivery_ids'::regclass), (e ->> 'lane')::integer, s ->> 'type', s ->> 'id',
+             s ? 'ordered', e -> 'payload', to_timestamp((s ->> 'at')::double precision / 1000), v_now,
+             (w is not null)::integer, case when w is not null then v_now end, case when w is not null then v_now end,
+             case when w is not null then (s ->> 'token')::bigint end, w
+        from jsonb_array_elements(p_steps) as x(s)
+       cross join lateral (select case when s ? 'worker' then v_worker end as w) c
+       cross join lateral jsonb_array_elements(s -> 'effects') as y(e)
+      returning id)
+    select array_agg(id order by id) into v_effects from placed;
   end if;
 
-  select segment into v_segment from "aftercommit".delivery_state;
   for n in 0 .. v_steps - 1 loop
-    v_one := p_steps -> n;
-    v_count := coalesce(jsonb_array_length(v_one -> 3 -> 'events'), 0);
-    v_all := v_all || e'\n' || concat_ws('|',
-      case when v_count = 0 then 0 else v_positions[v_before + v_count] end::text,
-      "aftercommit".commit_step(v_one ->> 0, v_one ->> 1, (v_one ->> 2)::bigint, v_one -> 3,
-        v_positions[v_before + 1 : v_before + v_count], v_now, v_segment, case when v_one -> 3 ? 'worker' then v_worker end));
+    v_step := p_steps -> n;
+    v_count := coalesce(jsonb_array_length(v_step -> 'events'), 0);
+    v_effect_count := coalesce(jsonb_array_length(v_step -> 'effects'), 0);
+    perform "aftercommit".commit_step(v_step ->> 'type', v_step ->> 'id', (v_step ->> 'version')::bigint, v_step,
+      v_positions[v_before + 1 : v_before + v_count], v_now);
+    v_answers := v_answers || format(',{"position":"%s"%s}',
+      case when v_count = 0 then 0 else v_positions[v_before + v_count] end,
+      case when v_worker is not null and v_effect_count > 0 and v_step ? 'worker'
+        then ',"claimed":' || to_json(v_effects[v_effects_before + 1 : v_effects_before + v_effect_count]::text[]) end);
     v_before := v_before + v_count;
+    v_effects_before := v_effects_before + v_effect_count;
   end loop;
   for n in 0 .. jsonb_array_length(p_ended) - 1 loop
     v_one := p_ended -> n;
     delete from "aftercommit".deliveries
-     where segment = (v_one ->> 0)::smallint and id = (v_one ->> 1)::bigint and token = (v_one ->> 2)::bigint
+     where segment = (v_one ->> 'segment')::smallint and id = (v_one ->> 'id')::bigint and token = (v_one ->> 'token')::bigint
     returning id into v_id;
-    if found then v_deleted := concat_ws(',', v_deleted, v_id); end if;
+    if found then v_deleted := v_deleted || v_id; end if;
   end loop;
-  return coalesce(v_deleted, '') || v_all;
+  return format('{"segment":%s,"deleted":%s,"steps":[%s]}', coalesce(v_segment::text, 'null'), to_json(v_deleted::text[]),
+    substr(v_answers, 2));
 end
 $aftercommit$;
 revoke all on function "aftercommit"."workflow_commit" from public;
-comment on function "aftercommit"."workflow_commit" is 'Writes everything that follows from inputs, as [type, id, version, step] each, and deletes deliveries that ended, as [segment, id, token] each: all of it, or nothing. The caller holds the locks of workflow_load. Returns the ids that were deleted, then the position of the last event of each step, with the effects that are claimed already, one a line; or ''taken:'' and the instance that has the unique key. Where more hangs on it than this one step, that is an error instead. In a step `events` are [id, type, payload, metadata]; `done` is the delivery that brought its input: where its claim was lost, nothing is written. p_level as in append.';
+comment on function "aftercommit"."workflow_commit" is 'Writes everything that follows from inputs, and deletes deliveries that ended: all of it, or nothing. The caller holds the locks of workflow_load. A step is {type, id, version, …}, with `events` as {id, type, payload, metadata}, `effects` as {lane, payload} and `timers` as {payload, unique_key, due}; `done` is the delivery that brought its input, as {segment, id, token} like each of p_ended: where its claim was lost, nothing is written. p_level as in append. Returns {segment, deleted: ids, steps: [{position, claimed: ids}]}: the position of the last event of each step, and its effects in `segment` that its worker has claimed already. Or {taken_by}, the instance that has the unique key; where more hangs on it than this one step, that is an error instead.';
 -- grants: run
--- Planned once, when there may be nothing yet: every look is by index.
+-- Loads an instance from what the caller knows on, and with p_lock locks it until the transaction ends. The answer is the
+-- JSON object that load_step describes.
 create or replace function "aftercommit".workflow_load(
   p_type text, p_id text, p_lock boolean, p_known bigint, p_known_position bigint, p_state_version integer,
   p_input_id text default null, p_up_to bigint default null)
@@ -2210,10 +2212,11 @@ begin
 end
 $aftercommit$;
 revoke all on function "aftercommit"."workflow_load" from public;
-comment on function "aftercommit"."workflow_load" is 'Planned once, when there may be nothing yet: every look is by index.';
+comment on function "aftercommit"."workflow_load" is 'Loads an instance from what the caller knows on, and with p_lock locks it until the transaction ends. The answer is the JSON object that load_step describes.';
 -- grants: run
--- Several instances at once, as [type, id, known version, known position, state version, input id] each: what workflow_load
--- says of them, null for those that somebody else has now. A list as JSON text.
+-- Loads several instances at once, given as {type, id, version, position, state_version, input_id}: the version and position
+-- are those that the caller knows. Returns a JSON list of the answers of workflow_load, with null for each instance that
+-- another transaction has locked.
 create or replace function "aftercommit".workflow_load_many(p_wanted jsonb) returns text
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off as $aftercommit$
@@ -2224,14 +2227,15 @@ begin
   -- Counting costs less than a query over the elements.
   for n in 0 .. jsonb_array_length(p_wanted) - 1 loop
     v_one := p_wanted -> n;
-    v_all := v_all || ',' || coalesce("aftercommit".load_step(v_one ->> 0, v_one ->> 1, true, (v_one ->> 2)::bigint,
-      (v_one ->> 3)::bigint, (v_one ->> 4)::integer, v_one ->> 5, null, false), 'null');
+    v_all := v_all || ',' || coalesce("aftercommit".load_step(v_one ->> 'type', v_one ->> 'id', true,
+      (v_one ->> 'version')::bigint, (v_one ->> 'position')::bigint, (v_one ->> 'state_version')::integer,
+      v_one ->> 'input_id', null, false), 'null');
   end loop;
   return '[' || substr(v_all, 2) || ']';
 end
 $aftercommit$;
 revoke all on function "aftercommit"."workflow_load_many" from public;
-comment on function "aftercommit"."workflow_load_many" is 'Several instances at once, as [type, id, known version, known position, state version, input id] each: what workflow_load says of them, null for those that somebody else has now. A list as JSON text.';
+comment on function "aftercommit"."workflow_load_many" is 'Loads several instances at once, given as {type, id, version, position, state_version, input_id}: the version and position are those that the caller knows. Returns a JSON list of the answers of workflow_load, with null for each instance that another transaction has locked.';
 -- grants: none
 -- Wakes sleeping workers when a delivery is added.
 create or replace trigger bell after insert on "aftercommit".deliveries for each statement execute function "aftercommit".ring();
@@ -2305,15 +2309,15 @@ values ('delivery/add_deliveries', 'function', 'add_deliveries', null, 'a14cab3d
        ('log/ring', 'function', 'ring', null, 'a8b6bfcc3635ac2651d26205c20a88698f9087fc20a7b6f26ea3e6a63b112495', 1),
        ('log/split_partitions', 'function', 'split_partitions', null, 'c5f244f47efc3407b0b969c525f7d3a949c1823f03218e041307d9009f7751e9', 1),
        ('observers/keep_run_days', 'function', 'keep_run_days', null, '3e9b1b1e53facfef83d096b55ec21d1afd405408e2ca21937bd753cfaf1fd745', 1),
-       ('workflows/commit_step', 'function', 'commit_step', null, 'b4f2a10de705a644a72119e1e3ea6ec8368ebb5c4f75863071e58d03243b0924', 1),
+       ('workflows/commit_step', 'function', 'commit_step', null, 'dcd8612b015376eebceb7d3e7c47ac60af38cb95b4256bd1acab3b1acc5725a7', 1),
        ('workflows/holds_events', 'function', 'holds_events', null, 'db22c726dc5c61f5a0939e74e29b20dd50a72e82cd7d3859fa8bc7ae168e4214', 1),
        ('workflows/live_worker', 'function', 'live_worker', null, '6a8ac6913ae243e9fdf283e648b9f7bb516d3390164c34de138e176b8526f340', 1),
-       ('workflows/workflow_events', 'function', 'workflow_events', null, 'eed95d0c359de6c18eb37d2ea0dd0b757093e320ce8260632ec622c2262337d8', 1),
-       ('workflows/load_step', 'function', 'load_step', null, '1921ba1ed94391b072e29cba02d3d76f5b41c11f23b111559e18e409e8cac8a2', 1),
-       ('workflows/open_step', 'function', 'open_step', null, '5ae9870a911524150e39fefc10628d3051b5ab90c0cea7684acf232102a82e65', 1),
-       ('workflows/workflow_commit', 'function', 'workflow_commit', null, '4c7c246d15af298e99d1bacb257f16ff13a97c9d470d6b86aef18f895e89831d', 1),
-       ('workflows/workflow_load', 'function', 'workflow_load', null, '6c5265a71875ba644e9f916463ad9a386321a75848ac109139e3cedd67412377', 1),
-       ('workflows/workflow_load_many', 'function', 'workflow_load_many', null, 'fc749f780794cc9c3dc75aacc5ebe9f9592171bdcb08f9098e85921d051c3b0b', 1),
+       ('workflows/workflow_events', 'function', 'workflow_events', null, 'cc001d486df3f92a659d1db1314f2372068c30f26f84fc591ec087fc7196d8ff', 1),
+       ('workflows/load_step', 'function', 'load_step', null, 'b99cd4923b4a7b052d2212a16dd7eaff4d60fcb42cf02b8ab72abf2d5bc45385', 1),
+       ('workflows/open_step', 'function', 'open_step', null, '0c23104e0b63bb3534219f3755e782616fed4043385501a69480134b1ed8d8bd', 1),
+       ('workflows/workflow_commit', 'function', 'workflow_commit', null, 'f63058718043b6765cd03ec64f22079c064cb9363050af5ecf58d1d49053f382', 1),
+       ('workflows/workflow_load', 'function', 'workflow_load', null, 'faa5fa5cb2d7312d85275505696e659658fb0ae76ccac13ab8199c59a139c54e', 1),
+       ('workflows/workflow_load_many', 'function', 'workflow_load_many', null, '857920fe9f194c97f503f0c47c63ae7f9a8c38346ea706e04607f09a57a58848', 1),
        ('delivery/delivery_bell', 'trigger', 'bell', 'deliveries', 'aa7e9108da8c1cb9f955541f8ef4c87158198d8888a6b011790aee997eed4595', 1),
        ('log/bell', 'trigger', 'bell', 'events', '290f1647d5d461ceac31de6b3a72e35a95e4da2e3b9386ac0e23d5b9ddc01c55', 1),
        ('log/keep_history', 'trigger', 'keep_history', 'events', 'eb200038d7c3cfdf217814d5788bf4e6f3a1e377b48fbd4f21514c5408a946be', 1),
