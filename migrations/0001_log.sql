@@ -44,6 +44,13 @@ create table :schema.events (
 ) partition by range (position);
 comment on table :schema.events is 'The log: every event, in the order of its position. Rows are appended with emit(), and never changed.';
 comment on column :schema.events.position is 'Place in the one order of all events. Numbers may be missing: a rolled back transaction keeps its number.';
+comment on column :schema.events.id is 'Id of the event: a UUIDv7, or what the caller chose.';
+comment on column :schema.events.type is 'Dotted lower-case name, like order.placed.';
+comment on column :schema.events.aggregate_type is 'Type of the thing that the event is about; null with aggregate_id for events about none.';
+comment on column :schema.events.aggregate_id is 'Id of the thing that the event is about.';
+comment on column :schema.events.tenant is 'The tenant of the event; null for none.';
+comment on column :schema.events.payload is 'Content of the event.';
+comment on column :schema.events.metadata is 'Correlation and causation ids, user, trace, depth and schema version of the event, with what the emitter added.';
 comment on column :schema.events.version is 'Place in its stream; null for events of aggregates that are not kept as streams.';
 comment on column :schema.events.changes is 'Field → {old, new}, for events that report a change.';
 comment on column :schema.events.previous is 'The image before the change, for updates and deletions.';

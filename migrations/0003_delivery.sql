@@ -3,6 +3,7 @@
 -- older: keep
 
 create sequence :schema.delivery_ids as bigint;
+comment on sequence :schema.delivery_ids is 'Numbers the deliveries, in the order in which they were added.';
 
 -- A lane is a number because it leads the index of every row.
 create table :schema.delivery_lanes (

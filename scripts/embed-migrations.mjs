@@ -153,7 +153,7 @@ function inOrder(all) {
 }
 
 function toSqlFile({ name, kind, grants, about, sql, object, table }) {
-  const comment = ['function', 'view'].includes(kind) ? about.join(' ') : undefined
+  const comment = kind !== 'data' ? about.join(' ') : undefined
   return { name, kind, object, table, grants, comment, sql, hash: sha256(sql) }
 }
 

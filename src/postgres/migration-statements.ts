@@ -57,7 +57,11 @@ export function createBook({ quoted }: SchemaName, exists: { schema: boolean; ta
 )`,
     `comment on table ${quoted}.granted_roles is 'Roles that were given rights: migrate gives these again on what it adds.'`,
   ]
-  return [...(exists.schema ? [] : [`create schema ${quoted}`]), ...(exists.table ? [] : tables)]
+  const schema = [
+    `create schema ${quoted}`,
+    `comment on schema ${quoted} is 'The event log of aftercommit, with its subscriptions, deliveries, observers and workflows.'`,
+  ]
+  return [...(exists.schema ? [] : schema), ...(exists.table ? [] : tables)]
 }
 
 export async function selectApplied(db: Queryable): Promise<AppliedMigration[]> {

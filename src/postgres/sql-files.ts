@@ -111,7 +111,11 @@ export function fileStatements(
   const { kind, object, table, comment } = file
   const name = object === undefined ? '' : `${schema.quoted}.${quoteIdentifier(object)}`
   if (kind === 'function') statements.push(`revoke all on function ${name} from public`)
-  if (comment !== undefined) statements.push(`comment on ${kind} ${name} is ${quoteLiteral(comment)}`)
+  if (comment !== undefined) {
+    const target =
+      kind === 'trigger' ? `${quoteIdentifier(object!)} on ${schema.quoted}.${quoteIdentifier(table!)}` : name
+    statements.push(`comment on ${kind} ${target} is ${quoteLiteral(comment)}`)
+  }
   const state = kind === 'trigger' ? triggerStates.get(`${table}.${object}`) : undefined
   if (state !== undefined) {
     const target = `${schema.quoted}.${quoteIdentifier(table!)}`

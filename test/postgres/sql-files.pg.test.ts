@@ -201,17 +201,30 @@ test.each([
   expect(rows).toEqual([{ state }])
 })
 
-test('every function, view and table says in the database what it is for', async () => {
+test('the schema says in the database what it is for: functions, triggers, views, tables, sequences and public columns', async () => {
   const { db } = await openTestDatabase()
   await migrate(db)
   const { rows } = await db.query<{ name: string; comment: string }>(
-    `select proname::text as name, obj_description(oid, 'pg_proc') as comment from pg_proc where pronamespace = '${db.schema}'::regnamespace
+    `select proname::text as name, obj_description(oid, 'pg_proc') as comment
+       from pg_proc where pronamespace = '${db.schema}'::regnamespace
      union all
      select relname::text, obj_description(oid, 'pg_class') from pg_class
-      where relnamespace = '${db.schema}'::regnamespace and relkind in ('v', 'r', 'p') and not relispartition`,
+      where relnamespace = '${db.schema}'::regnamespace and not relispartition
+        and (relkind in ('v', 'r', 'p') or relkind = 'S' and relname !~ '_(id|number|lane)_seq$')
+     union all
+     select tgname::text, obj_description(t.oid, 'pg_trigger') from pg_trigger t join pg_class c on c.oid = tgrelid
+      where relnamespace = '${db.schema}'::regnamespace and not tgisinternal
+     union all
+     select c.relname || '.' || attname, col_description(c.oid, attnum) from pg_attribute join pg_class c on c.oid = attrelid
+      where relnamespace = '${db.schema}'::regnamespace and attnum > 0 and (relkind = 'v' or relname = 'events')
+     union all
+     select nspname::text, obj_description(oid, 'pg_namespace') from pg_namespace where oid = '${db.schema}'::regnamespace`,
   )
   expect(rows.filter(({ comment }) => !comment)).toEqual([])
   expect(rows.find(({ name }) => name === 'emit')?.comment).toContain('SQL')
+  expect(rows.map(({ name }) => name)).toEqual(
+    expect.arrayContaining(['bell', 'delivery_ids', 'outbox.relay', 'aftercommit']),
+  )
 })
 
 test('eight migrators at once arrive at the schema of one', async () => {

@@ -3,6 +3,7 @@ begin;
 set local lock_timeout = 800;
 set local search_path = pg_catalog, pg_temp;
 create schema "aftercommit";
+comment on schema "aftercommit" is 'The event log of aftercommit, with its subscriptions, deliveries, observers and workflows.';
 create table "aftercommit".migrations (
   version      integer primary key,
   name         text not null,
@@ -80,6 +81,13 @@ create table "aftercommit".events (
 ) partition by range (position);
 comment on table "aftercommit".events is 'The log: every event, in the order of its position. Rows are appended with emit(), and never changed.';
 comment on column "aftercommit".events.position is 'Place in the one order of all events. Numbers may be missing: a rolled back transaction keeps its number.';
+comment on column "aftercommit".events.id is 'Id of the event: a UUIDv7, or what the caller chose.';
+comment on column "aftercommit".events.type is 'Dotted lower-case name, like order.placed.';
+comment on column "aftercommit".events.aggregate_type is 'Type of the thing that the event is about; null with aggregate_id for events about none.';
+comment on column "aftercommit".events.aggregate_id is 'Id of the thing that the event is about.';
+comment on column "aftercommit".events.tenant is 'The tenant of the event; null for none.';
+comment on column "aftercommit".events.payload is 'Content of the event.';
+comment on column "aftercommit".events.metadata is 'Correlation and causation ids, user, trace, depth and schema version of the event, with what the emitter added.';
 comment on column "aftercommit".events.version is 'Place in its stream; null for events of aggregates that are not kept as streams.';
 comment on column "aftercommit".events.changes is 'Field → {old, new}, for events that report a change.';
 comment on column "aftercommit".events.previous is 'The image before the change, for updates and deletions.';
@@ -181,7 +189,7 @@ comment on column "aftercommit".processes.lock_key is 'Name of the advisory lock
 comment on column "aftercommit".processes.lease is 'Number of the lease of the process, one higher after each loss: work names it.';
 comment on column "aftercommit".processes.lease_until is 'End of that lease unless it is renewed; null while the process has none.';
 insert into "aftercommit".migrations (version, name, checksum, applied_by, breaks_older)
-values (1, 'log', '8c23328b232efb18e2f54b7aaf236373a878fe0a0f5f1216d9eeeb6c34cd703c',
+values (1, 'log', '184fde0a6da9f0ea4567f30d13ae8c74883a766c167b217ac5f3dd1933d5331e',
         pg_catalog.concat_ws(' ', session_user, pg_catalog.current_setting('application_name')), false);
 commit;
 
@@ -342,6 +350,7 @@ set local search_path = pg_catalog, pg_temp;
 -- older: keep
 
 create sequence "aftercommit".delivery_ids as bigint;
+comment on sequence "aftercommit".delivery_ids is 'Numbers the deliveries, in the order in which they were added.';
 
 -- A lane is a number because it leads the index of every row.
 create table "aftercommit".delivery_lanes (
@@ -469,7 +478,7 @@ create table "aftercommit".destinations (
 comment on table "aftercommit".destinations is
   'Limits, circuit, rest and pause of each destination, shared by all processes. Without a row there is none of them.';
 insert into "aftercommit".migrations (version, name, checksum, applied_by, breaks_older)
-values (3, 'delivery', '7f7841f921e15ea61c4764e45ecd291d048ce4068d3854bb5507d29320c8035c',
+values (3, 'delivery', '9234f996433f06c51018f7e9ba513d0d9ad2de588a0cb1dc9b546a545b371675',
         pg_catalog.concat_ws(' ', session_user, pg_catalog.current_setting('application_name')), false);
 commit;
 
@@ -2110,17 +2119,15 @@ declare
   v_holder text;
   v_appends boolean := false;
   v_has_effects boolean := false;
-  v_has_timers boolean := false;
   v_positions bigint[];
   v_before integer := 0;
   v_count integer;
   v_segment smallint;
   v_effects bigint[];
   v_effects_before integer := 0;
-  v_effect_count integer;
   v_worker text;
   v_id bigint;
-  v_deleted bigint[] := '{}';
+  v_deleted text[];
   v_answers text := '';
 begin
   if p_level < 0 then
@@ -2137,7 +2144,6 @@ begin
     end if;
     v_appends := v_appends or v_step ? 'events';
     v_has_effects := v_has_effects or v_step ? 'effects';
-    v_has_timers := v_has_timers or v_step ? 'timers';
     -- All of a process are in the name of one worker.
     if v_worker is null and v_step ? 'worker' then v_worker := "aftercommit".live_worker(v_step ->> 'worker'); end if;
   end loop;
@@ -2151,7 +2157,7 @@ begin
         from jsonb_array_elements(p_steps) as x(s), jsonb_array_elements(s -> 'events') with ordinality as y(e, n)
       returning position)
     select array_agg(position order by position) into v_positions from appended;
-  elsif v_has_effects or v_has_timers then
+  elsif v_has_effects or jsonb_path_exists(p_steps, '$[*].timers') then
     -- Without an event nothing else makes arming readers wait for this transaction.
     perform pg_sequence_last_value('"aftercommit".positions'::regclass);
   end if;
@@ -2175,25 +2181,33 @@ begin
   for n in 0 .. v_steps - 1 loop
     v_step := p_steps -> n;
     v_count := coalesce(jsonb_array_length(v_step -> 'events'), 0);
-    v_effect_count := coalesce(jsonb_array_length(v_step -> 'effects'), 0);
     perform "aftercommit".commit_step(v_step ->> 'type', v_step ->> 'id', (v_step ->> 'version')::bigint, v_step,
       v_positions[v_before + 1 : v_before + v_count], v_now);
-    v_answers := v_answers || format(',{"position":"%s"%s}',
-      case when v_count = 0 then 0 else v_positions[v_before + v_count] end,
-      case when v_worker is not null and v_effect_count > 0 and v_step ? 'worker'
-        then ',"claimed":' || to_json(v_effects[v_effects_before + 1 : v_effects_before + v_effect_count]::text[]) end);
     v_before := v_before + v_count;
-    v_effects_before := v_effects_before + v_effect_count;
+    v_answers := v_answers || case when n > 0 then ',' else '' end || '{"position":"'
+      || case when v_count = 0 then 0 else v_positions[v_before] end;
+    if v_has_effects then
+      v_count := coalesce(jsonb_array_length(v_step -> 'effects'), 0);
+      if v_count > 0 and v_worker is not null and v_step ? 'worker' then
+        v_answers := v_answers || '","claimed":["'
+          || array_to_string(v_effects[v_effects_before + 1 : v_effects_before + v_count], '","') || '"]}';
+      else
+        v_answers := v_answers || '"}';
+      end if;
+      v_effects_before := v_effects_before + v_count;
+    else
+      v_answers := v_answers || '"}';
+    end if;
   end loop;
   for n in 0 .. jsonb_array_length(p_ended) - 1 loop
     v_one := p_ended -> n;
     delete from "aftercommit".deliveries
      where segment = (v_one ->> 'segment')::smallint and id = (v_one ->> 'id')::bigint and token = (v_one ->> 'token')::bigint
     returning id into v_id;
-    if found then v_deleted := v_deleted || v_id; end if;
+    if found then v_deleted := v_deleted || v_id::text; end if;
   end loop;
-  return format('{"segment":%s,"deleted":%s,"steps":[%s]}', coalesce(v_segment::text, 'null'), to_json(v_deleted::text[]),
-    substr(v_answers, 2));
+  return '{"segment":' || coalesce(v_segment::text, 'null') || ',"deleted":' || coalesce(to_json(v_deleted)::text, '[]')
+    || ',"steps":[' || v_answers || ']}';
 end
 $aftercommit$;
 revoke all on function "aftercommit"."workflow_commit" from public;
@@ -2239,18 +2253,35 @@ comment on function "aftercommit"."workflow_load_many" is 'Loads several instanc
 -- grants: none
 -- Wakes sleeping workers when a delivery is added.
 create or replace trigger bell after insert on "aftercommit".deliveries for each statement execute function "aftercommit".ring();
+comment on trigger "bell" on "aftercommit"."deliveries" is 'Wakes sleeping workers when a delivery is added.';
 -- grants: none
 -- Rings sleeping readers. Enabled always: sessions that apply replicated or bulk data with triggers off ring too.
 create or replace trigger bell after insert on "aftercommit".events for each statement execute function "aftercommit".ring();
 alter table "aftercommit".events enable always trigger bell;
+comment on trigger "bell" on "aftercommit"."events" is 'Rings sleeping readers. Enabled always: sessions that apply replicated or bulk data with triggers off ring too.';
 -- grants: none
 -- Refuses TRUNCATE: readers would take the numbers of removed events for rolled back.
 create or replace trigger keep_history before truncate on "aftercommit".events for each statement execute function "aftercommit".refuse_truncate();
+comment on trigger "keep_history" on "aftercommit"."events" is 'Refuses TRUNCATE: readers would take the numbers of removed events for rolled back.';
 -- grants: read
 -- Deliveries and events that ran out of attempts, with a copy of the event and the last error.
 create or replace view "aftercommit".dead_letters as
   select id, kind, owner, key, event_id, position, event, error, attempts, first_attempt_at, last_attempt_at, status, who, reason
     from "aftercommit".letters;
+comment on column "aftercommit".dead_letters.id is 'Number of the dead letter, as the commands take it.';
+comment on column "aftercommit".dead_letters.kind is 'Kind of what gave up: a subscription or relay, or an action, effect or timer.';
+comment on column "aftercommit".dead_letters.owner is 'Name of what gave up: the subscription, the observer, or the workflow type.';
+comment on column "aftercommit".dead_letters.key is 'What comes in order: later work of the same key may wait behind the letter.';
+comment on column "aftercommit".dead_letters.event_id is 'The event that could not be handled, or the id of the work where it has none.';
+comment on column "aftercommit".dead_letters.position is 'Position of that event in the log.';
+comment on column "aftercommit".dead_letters.event is 'Copy of the event.';
+comment on column "aftercommit".dead_letters.error is 'The last error.';
+comment on column "aftercommit".dead_letters.attempts is 'Attempts made before it was given up.';
+comment on column "aftercommit".dead_letters.status is 'dead, redriving, resolved or discarded.';
+comment on column "aftercommit".dead_letters.who is 'Who changed the status by hand.';
+comment on column "aftercommit".dead_letters.reason is 'Why it was changed, as that person said.';
+comment on column "aftercommit".dead_letters.first_attempt_at is 'When it was tried first.';
+comment on column "aftercommit".dead_letters.last_attempt_at is 'When it was tried last.';
 comment on view "aftercommit"."dead_letters" is 'Deliveries and events that ran out of attempts, with a copy of the event and the last error.';
 -- grants: read
 -- One row per observer and event it acted on: its actions, their outcome and how long they took.
@@ -2259,25 +2290,46 @@ create or replace view "aftercommit".observer_runs as
          at as created_at
     from "aftercommit".runs
    where kind = 'observer';
+comment on column "aftercommit".observer_runs.event_id is 'The event that the observer acted on.';
+comment on column "aftercommit".observer_runs.entity is 'Aggregate type of the event.';
+comment on column "aftercommit".observer_runs.entity_id is 'Aggregate id of the event.';
+comment on column "aftercommit".observer_runs.actions is 'Each action with its status, duration and error.';
+comment on column "aftercommit".observer_runs.status is 'success, partial or failure.';
+comment on column "aftercommit".observer_runs.duration_ms is 'How long the attempt took.';
+comment on column "aftercommit".observer_runs.created_at is 'When the run was recorded.';
+comment on column "aftercommit".observer_runs.observer is 'Name of the observer.';
+comment on column "aftercommit".observer_runs.event_type is 'Type of the event.';
 comment on view "aftercommit"."observer_runs" is 'One row per observer and event it acted on: its actions, their outcome and how long they took.';
 -- grants: read
--- What SQL users may rely on.
+-- Where each subscription stands, one row per partition.
 create or replace view "aftercommit".checkpoints as
   select id as subscription_id, partition, position, last_event_id, updated_at, owner
     from "aftercommit".subscription_partitions;
-comment on view "aftercommit"."checkpoints" is 'What SQL users may rely on.';
+comment on column "aftercommit".checkpoints.subscription_id is 'Name of the subscription.';
+comment on column "aftercommit".checkpoints.partition is 'Number of the partition; 0 where the subscription has one.';
+comment on column "aftercommit".checkpoints.position is 'Every event at or below this position is done, parked or a dead letter.';
+comment on column "aftercommit".checkpoints.last_event_id is 'The event at that position.';
+comment on column "aftercommit".checkpoints.updated_at is 'When the checkpoint was last written.';
+comment on column "aftercommit".checkpoints.owner is 'The process that holds the lease; null for none.';
+comment on view "aftercommit"."checkpoints" is 'Where each subscription stands, one row per partition.';
 -- grants: read
 -- Events that a relay has published, with the time of their batch.
 create or replace view "aftercommit".outbox as
   select e.id as event_id, b.relay, b.published_at
     from "aftercommit".relay_batches b
     join "aftercommit".events e on e.position between b.first_position and b.last_position and b.positions @> e.position;
+comment on column "aftercommit".outbox.event_id is 'The event that was published.';
+comment on column "aftercommit".outbox.relay is 'Name of the relay.';
+comment on column "aftercommit".outbox.published_at is 'When its batch was acknowledged.';
 comment on view "aftercommit"."outbox" is 'Events that a relay has published, with the time of their batch.';
 -- grants: read
 -- Events that an idempotent handler has processed, by subscription.
 create or replace view "aftercommit".processed_events as
   select event_id, subscription_id, processed_at
     from "aftercommit".processed;
+comment on column "aftercommit".processed_events.event_id is 'The event that was processed.';
+comment on column "aftercommit".processed_events.subscription_id is 'Name of the subscription.';
+comment on column "aftercommit".processed_events.processed_at is 'When the transaction of the handler recorded it.';
 comment on view "aftercommit"."processed_events" is 'Events that an idempotent handler has processed, by subscription.';
 -- grants: none
 -- Records which server and database the history begins on.
@@ -2315,17 +2367,17 @@ values ('delivery/add_deliveries', 'function', 'add_deliveries', null, 'a14cab3d
        ('workflows/workflow_events', 'function', 'workflow_events', null, 'cc001d486df3f92a659d1db1314f2372068c30f26f84fc591ec087fc7196d8ff', 1),
        ('workflows/load_step', 'function', 'load_step', null, 'b99cd4923b4a7b052d2212a16dd7eaff4d60fcb42cf02b8ab72abf2d5bc45385', 1),
        ('workflows/open_step', 'function', 'open_step', null, '0c23104e0b63bb3534219f3755e782616fed4043385501a69480134b1ed8d8bd', 1),
-       ('workflows/workflow_commit', 'function', 'workflow_commit', null, 'f63058718043b6765cd03ec64f22079c064cb9363050af5ecf58d1d49053f382', 1),
+       ('workflows/workflow_commit', 'function', 'workflow_commit', null, '4c0f1de071143f9cb4c9d1c38f14c61235b18a43c7d911904c9eccb49cbe14a5', 1),
        ('workflows/workflow_load', 'function', 'workflow_load', null, 'faa5fa5cb2d7312d85275505696e659658fb0ae76ccac13ab8199c59a139c54e', 1),
        ('workflows/workflow_load_many', 'function', 'workflow_load_many', null, '857920fe9f194c97f503f0c47c63ae7f9a8c38346ea706e04607f09a57a58848', 1),
        ('delivery/delivery_bell', 'trigger', 'bell', 'deliveries', 'aa7e9108da8c1cb9f955541f8ef4c87158198d8888a6b011790aee997eed4595', 1),
        ('log/bell', 'trigger', 'bell', 'events', '290f1647d5d461ceac31de6b3a72e35a95e4da2e3b9386ac0e23d5b9ddc01c55', 1),
        ('log/keep_history', 'trigger', 'keep_history', 'events', 'eb200038d7c3cfdf217814d5788bf4e6f3a1e377b48fbd4f21514c5408a946be', 1),
-       ('dead-letters/dead_letters', 'view', 'dead_letters', null, '7a4957ba9ce95036e8c813977ef1fdebe9fa37fc2258826449085deba40a5ad6', 1),
-       ('observers/observer_runs', 'view', 'observer_runs', null, '9256c51d3c14e06b3c00029048c03d7d8de2675c0fd9002afa2e9a97b8593a48', 1),
-       ('subscriptions/checkpoints', 'view', 'checkpoints', null, 'c4d7ff12c1956522ae07b2d902a8b0d66853ca72f4bce49952eee94bda1e1a79', 1),
-       ('subscriptions/outbox', 'view', 'outbox', null, '75d23de5b1af4c5f47fa98f9dd47e19862474de420e58b46059e2d54c50c828f', 1),
-       ('subscriptions/processed_events', 'view', 'processed_events', null, 'b9a025ea7e269fe769923d02f17dc2a2e0a72d30c4c4b00885ca3978173f726b', 1),
+       ('dead-letters/dead_letters', 'view', 'dead_letters', null, '9ce14c9fad9334bd0f7b57d5cf6c94cc27b70a210188037a132e0c325dd247e6', 1),
+       ('observers/observer_runs', 'view', 'observer_runs', null, '42c3d8c94e7491aa97618626249294849b04878950dabd9a44acfd4e9573c959', 1),
+       ('subscriptions/checkpoints', 'view', 'checkpoints', null, '91b4199a205d778fcdaf33a64d500b5543b1719b787de271322c3bf69995245a', 1),
+       ('subscriptions/outbox', 'view', 'outbox', null, 'ed31b76976b6f8658a07ca7e7f11a091ebac6e9af0f52c3ecec816923756cc0e', 1),
+       ('subscriptions/processed_events', 'view', 'processed_events', null, '6e15a287b020a5f1bd92bb4168df4ac99e1c13e22532e307fbe54e56b55adf7e', 1),
        ('log/first_identity', 'data', null, null, '3c0f2205c9a079902042facc2fe29e12a7d672d48cc8fc71b2ee0d5fb24c5c6c', 1),
        ('observers/first_days', 'data', null, null, '05800b0cff6f9fc0dc5f89d00d8275239ed789a2a614f666fcf47db16e865330', 1)
 on conflict (name) do update
