@@ -31,11 +31,19 @@ function commit() {
   }
 }
 
+/** A few journeys by name, more of them as `journeys`; cases always by name. */
+function nameOf(results) {
+  const played = results.map(({ name }) => name.split('/'))
+  const cases = played.filter(([kind]) => kind !== 'journeys').map(([name]) => name)
+  const journeys = played.filter(([kind]) => kind === 'journeys').map(([, name]) => name)
+  if (journeys.length === 0) return cases.join('-')
+  return [...cases, 'journeys', ...(journeys.length > 4 ? [] : journeys)].join('-')
+}
+
 export function recordRun(about, results) {
   const folder = join(root, 'bench/results')
   mkdirSync(folder, { recursive: true })
-  const names = [...new Set(results.map(({ name }) => name.replace(/^journeys\/(\w+).*/, 'journeys-$1')))].join('-')
-  const file = join(folder, `${about.when.slice(0, 10)}-${about.server.kind}-${names}.json`)
+  const file = join(folder, `${about.when.slice(0, 10)}-${about.server.kind}-${nameOf(results)}.json`)
   writeFileSync(file, `${JSON.stringify({ about, results }, null, 2)}\n`)
   return file.slice(root.length)
 }

@@ -1,10 +1,8 @@
 /**
- * An observer with a condition and a custom action that does nothing, working off events that are there; against
- * graphile-worker with its local queue, working off as many jobs that do nothing. The variants take turns.
+ * An observer with a condition and a custom action that does nothing, working off events that are there, with records of
+ * all runs and of problems only. The variants take turns. The journey `observers` plays it against graphile-worker.
  */
 import { createAftercommit } from 'aftercommit'
-import { makeWorkerUtils, run as runGraphile } from 'graphile-worker'
-import pg from 'pg'
 import { uuidv7 } from 'uuidv7'
 import { atLeast } from '../goals.mjs'
 import { connect, median, payload, perSecond } from '../measure.mjs'
@@ -15,9 +13,8 @@ export async function run({ url, rounds }) {
   const variants = {
     problems: await openObserver(url, 'bench_observe_problems', 'problems'),
     all: await openObserver(url, 'bench_observe_all', 'all'),
-    graphile: await openGraphile(url),
   }
-  const rates = { problems: [], all: [], graphile: [] }
+  const rates = { problems: [], all: [] }
   for (let round = -1; round < rounds; round++) {
     for (const [name, { prepare, drain }] of Object.entries(variants)) {
       await prepare()
@@ -27,18 +24,14 @@ export async function run({ url, rounds }) {
     }
   }
   for (const { end } of Object.values(variants)) await end()
-  const [some, every, peer] = [median(rates.problems), median(rates.all), median(rates.graphile)]
+  const [some, every] = [median(rates.problems), median(rates.all)]
   return {
     title: `observe: ${EVENTS.toLocaleString('en')} events, an observer with a condition and an action that does nothing`,
     figures: [
       ['record = "problems"', perSecond(some)],
       ['record = "all"', perSecond(every)],
-      ['graphile-worker, local queue of 500', perSecond(peer)],
     ],
-    goals: [
-      atLeast('"problems" / graphile-worker', some / peer, 1.5),
-      atLeast('"all" / "problems"', every / some, 0.5),
-    ],
+    goals: [atLeast('"all" / "problems"', every / some, 0.5)],
   }
 }
 
@@ -82,50 +75,4 @@ async function openObserver(url, schema, record) {
       await end()
     },
   }
-}
-
-async function openGraphile(url) {
-  const pool = new pg.Pool({ connectionString: url, max: 12 })
-  pool.on('error', () => {})
-  pool.on('connect', (client) => client.on('error', () => {}))
-  const shared = { pgPool: pool, schema: 'bench_observe_graphile', logger: quiet() }
-  const utils = await makeWorkerUtils(shared)
-  await utils.migrate()
-  return {
-    async prepare() {
-      for (let sent = 0; sent < EVENTS; sent += 1_000) {
-        await utils.addJobs(Array.from({ length: 1_000 }, () => ({ identifier: 'nothing', payload })))
-      }
-    },
-    async drain() {
-      let left = EVENTS
-      let done = () => {}
-      const drained = new Promise((resolve) => {
-        done = resolve
-      })
-      const runner = await runGraphile({
-        ...shared,
-        noHandleSignals: true,
-        taskList: {
-          nothing: async () => {
-            left--
-            if (left === 0) done()
-          },
-        },
-        preset: { worker: { concurrentJobs: 50, localQueue: { size: 500 }, completeJobBatchDelay: 0 } },
-      })
-      await drained
-      await runner.stop()
-    },
-    async end() {
-      await utils.release()
-      await pool.query('drop schema bench_observe_graphile cascade')
-      await pool.end()
-    },
-  }
-}
-
-function quiet() {
-  const logger = { scope: () => logger, error() {}, warn() {}, info() {}, debug() {} }
-  return logger
 }

@@ -1,10 +1,9 @@
 /**
  * Workflows: one input (an event, an effect and a timer) against a bare transaction that writes the same rows in two round
- * trips; a workflow of two inputs with an effect and a timer each against a DBOS workflow of two steps; the 10,000th input
- * of an instance against the 10th; and 10,000 timers that are due at once. The variants take turns.
+ * trips; the 10,000th input of an instance against the 10th; and 10,000 timers that are due at once. The variants take
+ * turns. The journey `two-step-workflow` plays whole workflows against DBOS.
  */
 import { randomUUID } from 'node:crypto'
-import { DBOS } from '@dbos-inc/dbos-sdk'
 import { accept, after, defineWorkflow } from 'aftercommit'
 import pg from 'pg'
 import { uuidv7 } from 'uuidv7'
@@ -51,8 +50,6 @@ const alarm = defineWorkflow({
 
 export function run({ url, rounds, ms }) {
   return withLog(url, SCHEMA, async (ac) => {
-    // First, while nothing else has left rows to be vacuumed or workers that go on.
-    const flows = await measureFlows(url, rounds)
     const steps = await measureSteps(ac, url, { rounds, ms })
     const latency = await measureLatency(ac)
     const growth = await measureGrowth(ac)
@@ -66,8 +63,6 @@ export function run({ url, rounds, ms }) {
         ['the 10th and the 10,000th input of an instance', `${growth.early.toFixed(2)} / ${growth.late.toFixed(2)} ms`],
         [`${TIMERS.toLocaleString('en')} timers due at once`, perSecond(timers.ours)],
         ['bare: claim in batches, then one transaction each', perSecond(timers.bare)],
-        ['workflow of two inputs, effect and timer each', perSecond(flows.ours)],
-        ['DBOS workflow of two steps', perSecond(flows.dbos)],
       ],
       goals: [
         atLeast('execute / bare', steps.ours / steps.bare, 0.6),
@@ -75,7 +70,6 @@ export function run({ url, rounds, ms }) {
         atMost('10,000th / 10th input', growth.late / growth.early, 1.3, '×'),
         atLeast('timers / bare', timers.ours / timers.bare, 0.6),
         { ...atMost('timers that fired twice', timers.twice, 0, ''), met: timers.twice === 0 },
-        atLeast('workflow / DBOS', flows.ours / flows.dbos, 2.5),
       ],
     }
   })
@@ -244,90 +238,4 @@ async function bareTimer(client, { id, instance }) {
     ),
     client.query('commit'),
   ])
-}
-
-/** From the first input to the end of the second effect, many at a time. */
-async function measureFlows(url, rounds) {
-  const ours = await openFlows(url)
-  const dbos = await openDbos(url)
-  const rates = { ours: [], dbos: [] }
-  for (let round = -1; round < rounds; round++) {
-    for (const [name, { play }] of Object.entries({ ours, dbos })) {
-      // About two seconds of each; the first round is to warm up.
-      const count = name === 'ours' ? 2_000 : 800
-      const began = performance.now()
-      await inFlight(count, play)
-      if (round >= 0) rates[name].push((count * 1_000) / (performance.now() - began))
-    }
-  }
-  await ours.end()
-  await dbos.end()
-  return { ours: median(rates.ours), dbos: median(rates.dbos) }
-}
-
-async function inFlight(count, play) {
-  let left = count
-  await Promise.all(
-    Array.from({ length: IN_FLIGHT }, async () => {
-      while (left-- > 0) await play()
-    }),
-  )
-}
-
-async function openFlows(url) {
-  const { createAftercommit } = await import('aftercommit')
-  const schema = `${SCHEMA}_flows`
-  const ac = createAftercommit({ database: url, schema, poolSize: 16 })
-  await ac.migrate()
-  const ended = new Map()
-  ac.workflows.register(order, {
-    effects: {
-      charge: ({ id }) => ({ id }),
-      notify: ({ id }) => {
-        ended.get(id)()
-        ended.delete(id)
-      },
-    },
-  })
-  await ac.start()
-  return {
-    async play() {
-      const id = randomUUID()
-      const done = new Promise((resolve) => ended.set(id, resolve))
-      await ac.workflows.execute(order, { id })
-      await done
-    },
-    async end() {
-      await ac.stop()
-      const { clients, end } = await connect(url, 1)
-      await clients[0].query(`drop schema ${schema} cascade`)
-      await end()
-    },
-  }
-}
-
-async function openDbos(url) {
-  const admin = new pg.Client(url)
-  await admin.connect()
-  await admin.query('drop database if exists bench_dbos with (force)')
-  await admin.query('create database bench_dbos')
-  // It wants a host in the URL, also where the socket of the query string is meant.
-  const database = url.replace('@/', '@localhost/').replace(/\/[^/?]*(\?|$)/, '/bench_dbos$1')
-  DBOS.setConfig({ name: 'bench', systemDatabaseUrl: database, logLevel: 'error', runAdminServer: false })
-  const flow = DBOS.registerWorkflow(
-    async (id) => {
-      await DBOS.runStep(async () => ({ id }), { name: 'charge' })
-      await DBOS.runStep(async () => ({ id }), { name: 'notify' })
-    },
-    { name: 'flow' },
-  )
-  await DBOS.launch()
-  return {
-    play: () => flow(randomUUID()),
-    async end() {
-      await DBOS.shutdown()
-      await admin.query('drop database bench_dbos with (force)')
-      await admin.end()
-    },
-  }
 }

@@ -33,10 +33,13 @@ export async function startChild(file, config) {
     if (child.exitCode !== null || child.signalCode !== null) return Promise.reject(new Error(`${file} is not running`))
     asked++
     const id = asked
-    return new Promise((resolve, reject) => {
+    const answer = new Promise((resolve, reject) => {
       waiting.set(id, { resolve, reject })
       child.send({ id, what, argument })
     })
+    // A journey that failed elsewhere waits for no answer any more: the other journeys are played all the same.
+    answer.catch(() => {})
+    return answer
   }
 
   const ready = ask('ready')
