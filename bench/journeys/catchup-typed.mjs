@@ -64,24 +64,26 @@ async function openContenders({ server, own }, count) {
 /** No table gets statistics: neither by hand nor from autovacuum. */
 async function fill(url, count) {
   const ac = createAftercommit({ database: url })
-  await ac.migrate()
-  const client = new pg.Client(url)
-  await client.connect()
-  const { rows } = await client.query(
-    `select format('alter table %s set (autovacuum_enabled = off)', oid::regclass) as statement
-       from pg_class where relnamespace = 'aftercommit'::regnamespace and relkind = 'r'`,
-  )
-  for (const { statement } of rows) await client.query(statement)
-  for (let first = 1; first <= count; first += 1_000) {
-    const toEvent = (_, n) => ({
-      type: typeOf(first + n, count),
-      aggregate: { type: 'bulk', id: `${first + n}` },
-      payload,
+  try {
+    await ac.migrate()
+    await ac.transaction(async (tx) => {
+      const { rows } = await tx.query(
+        `select format('alter table %s set (autovacuum_enabled = off)', oid::regclass) as statement
+           from pg_class where relnamespace = 'aftercommit'::regnamespace and relkind = 'r'`,
+      )
+      for (const { statement } of rows) await tx.query(statement)
     })
-    await ac.emit(client, Array.from({ length: 1_000 }, toEvent))
+    for (let first = 1; first <= count; first += 1_000) {
+      const toEvent = (_, n) => ({
+        type: typeOf(first + n, count),
+        aggregate: { type: 'bulk', id: `${first + n}` },
+        payload,
+      })
+      await ac.transaction((tx) => tx.emit(Array.from({ length: 1_000 }, toEvent)))
+    }
+  } finally {
+    await ac.stop()
   }
-  await client.end()
-  await ac.stop()
 }
 
 function typeOf(number, count) {
