@@ -27,7 +27,7 @@ export interface RelayHost {
   readonly logger: Logger
   readonly metrics: Registry
   readonly health: Health
-  /** How far this process has read the log. */
+  /** How far this process has read the log. Every event that it publishes lies at or below. */
   place(): { readonly epoch: number; readonly position: bigint }
   /** Whether the database rings this process when something is committed. */
   isRung(): boolean
@@ -40,8 +40,8 @@ export interface RelayHost {
 export interface RelayPublisher {
   /** The subscription that keeps the place; stable over releases. */
   readonly id: string
-  /** This process is the one that publishes from now on. */
-  onChosen(): void
+  /** This process is the one that publishes from now on, until `over` fires. */
+  onChosen(over: AbortSignal): void
   /** One call after the other. A rejection means that none or some were published: they come again until it resolves. */
   publish(events: readonly AnyEvent[]): Promise<void>
 }

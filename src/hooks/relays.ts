@@ -83,6 +83,6 @@ function toSubscription({ id, onChosen, publish }: RelayPublisher) {
       batchSize: BATCH,
       handleBatch: publish,
     },
-    { begin: async () => onChosen() },
+    { begin: async (over) => onChosen(over) },
   )
 }

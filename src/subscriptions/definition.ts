@@ -58,8 +58,8 @@ export interface Definition {
   readonly kind: 'subscription' | 'projection' | 'relay' | 'observers'
   /** What a whole configuration stands for: another one is a new generation. */
   readonly version: string | undefined
-  /** Called when this process takes it up, before anything is read. */
-  readonly begin: (() => Promise<void>) | undefined
+  /** Called when this process takes it up, before anything is read. `over` fires when this process no longer runs it. */
+  readonly begin: ((over: AbortSignal) => Promise<void>) | undefined
   readonly on: readonly string[]
   readonly tenant: string | undefined
   readonly matches: (event: AnyEvent) => boolean

@@ -131,7 +131,7 @@ export class Runner implements RunState {
       logger.error({ subscription }, `subscription stopped: ${obstacle}`)
       return { end: 'halted', clean: true }
     }
-    await this.definition.begin?.()
+    await this.definition.begin?.(this.#stopping.signal)
     for (const key of await selectParkedKeys(database.control, subscription)) this.parkedKeys.add(key)
     logger.info(
       { subscription, position: String(this.lease.position), term: String(this.lease.term) },

@@ -7,7 +7,8 @@ import { event, fakeHost } from './support.ts'
 it.runIf(hasRedis())('works with the rights that the guides name, and no others', async () => {
   const redis = await startRedis()
   const client = await redis.client()
-  const rights = 'resetchannels &aftercommit:* ~aftercommit:* +@connection +subscribe +publish +eval +get +set'
+  const rights =
+    'resetchannels &aftercommit:* ~aftercommit:* +@connection +subscribe +publish +eval +get +getrange +set'
   await client.sendCommand(['ACL', 'SETUSER', 'shop', 'on', '>secret', ...rights.split(' ')])
   const cacheRights = '~product:* +unlink +scan +hget +hset +pexpire'
   await client.sendCommand(['ACL', 'SETUSER', 'shop', ...cacheRights.split(' ')])

@@ -47,23 +47,24 @@ async function openListener(
 }
 
 describe.runIf(hasRedis())('a relay', () => {
-  it('nudges the tailer for what is beyond it, ignores its own words, and nudges after a gap', async () => {
+  it('looks at the log for every message, whatever it says, and for every connection made anew', async () => {
     const redis = await startRedis()
     const [a, b] = [await openRelay(redis, 'a'), await openRelay(redis, 'b')]
-    const [before, own] = [b.nudges, a.nudges]
-    b.position = 2n
-    await a.publisher!.publish([event(1), event(2)])
-    await a.publisher!.publish([event(3)])
-    await eventually(() => b.nudges > before)
-    expect(a.nudges).toBe(own)
-    expect(a.publisher!.id).toBe(`redis:${CHANNEL}`)
-    // Read already, but something before it was never heard.
+    // Read already, says the place: a message is no reason to believe so.
     b.position = 100n
-    await eventually(async () => (await redis.client()).set(`${CHANNEL}:last`, '1:40'))
-    const nudges = b.nudges
-    await a.publisher!.publish([event(41)])
-    await eventually(() => b.nudges === nudges + 1)
-    expect(await b.metrics.text()).toContain('aftercommit_redis_gaps_total 1')
+    const stranger = await redis.client()
+    const looksAfter = async (what: () => Promise<unknown>) => {
+      const before = b.nudges
+      await what()
+      await eventually(() => b.nudges > before)
+    }
+    await looksAfter(() => a.publisher!.publish([event(1)]))
+    await looksAfter(() => a.publisher!.publish([event(1)]))
+    for (const text of ['', 'no JSON', '{"v":1}', 'x'.repeat(100_000)]) {
+      await looksAfter(() => stranger.publish(CHANNEL, text))
+    }
+    await looksAfter(() => stranger.sendCommand(['CLIENT', 'KILL', 'TYPE', 'pubsub']))
+    expect(a.publisher!.id).toBe(`redis:${CHANNEL}`)
   })
 
   it('does not publish to a Redis that is away: it rejects, and says so in health without the password', async () => {
@@ -112,6 +113,63 @@ describe.runIf(hasRedis())('a listener', () => {
     await publisher!.publish([event(3), event(4), event(5)])
     await eventually(() => told.includes('event e5'))
     expect(told).toEqual(['gap null to 2', 'event e3', 'event e4', 'event e5'])
+  })
+
+  it.each([
+    ['a mark beyond the log', ['SET', '1:9223372036854775807']],
+    ['a mark with more digits than a position', ['SET', `1:${'9'.repeat(30)}`]],
+    ['a text of ten megabytes', ['SET', 'x'.repeat(10_000_000)]],
+    ['a list', ['LPUSH', 'x']],
+  ])(
+    'hears every event, and is told of a gap once, after somebody wrote %s as the last message',
+    async (_, [verb, value]) => {
+      const redis = await startRedis()
+      const { publisher } = await openRelay(redis, 'a')
+      const client = await redis.client()
+      await publisher!.publish([event(1)])
+      const { told, ids, listener } = await openListener(redis.url)
+      await eventually(() => listener.ready)
+      await client.del(`${CHANNEL}:last`)
+      await client.sendCommand([verb!, `${CHANNEL}:last`, value!])
+      const { told: late, listener: latecomer } = await openListener(redis.url)
+      await eventually(() => latecomer.ready)
+      for (const position of [2, 3, 4]) await publisher!.publish([event(position)])
+      await eventually(() => ids().length === 3 && late.includes('event e4'))
+      expect(ids()).toEqual(['e2', 'e3', 'e4'])
+      expect(told.filter((line) => line.startsWith('gap'))).toEqual(['gap null to 1', 'gap 1 to 2'])
+      expect(late.slice(-3)).toEqual(['event e2', 'event e3', 'event e4'])
+      expect(listener.refused + latecomer.refused).toBe(0)
+    },
+  )
+
+  it('hears an event after a forged message that has its id, its position or both', async () => {
+    const redis = await startRedis()
+    const { publisher } = await openRelay(redis, 'a')
+    const { told, listener } = await openListener(redis.url)
+    await eventually(() => listener.ready)
+    const client = await redis.client()
+    const forged = {
+      v: 1,
+      kind: 'custom',
+      epoch: 1,
+      version: null,
+      aggregate: null,
+      tenant: null,
+      origin: 'x',
+      previous: null,
+    }
+    for (const [id, position] of [
+      ['e1', '1'],
+      ['e1', '9223372036854775807'],
+      ['other', '1'],
+    ]) {
+      await client.publish(CHANNEL, JSON.stringify({ ...forged, id, position, type: 'forged.event' }))
+    }
+    await eventually(() => told.filter((line) => line.startsWith('event')).length === 3)
+    const before = told.length
+    await publisher!.publish([event(1)])
+    await eventually(() => told.slice(before).includes('event e1'))
+    expect(told[before]).toMatch(/^gap/)
   })
 
   it('is told of a gap when it was away, and of none when nothing was missed', async () => {

@@ -2,9 +2,10 @@
  * Whether what is heard is all there was. Each message names the one before it; one that does not follow what was heard
  * last tells of a gap. Pure.
  *
- * Messages are known by their ids and not by being above the last position: a single forged message with a huge position
- * would make everything after it look old.
+ * Messages are known by their content and not by being above the last position: a single forged message with a huge
+ * position would make everything after it look old.
  */
+import { hash } from 'node:crypto'
 import type { Message } from './message.ts'
 
 /** Some messages between these positions were not heard; null: from the beginning, or up to nobody knows where. */
@@ -28,20 +29,31 @@ export interface Chain {
 /** Repetitions come soon after: at a hand-over, or when an answer was lost. */
 const REMEMBERED = 2_000
 
+/**
+ * A message comes again with the same content. One that has only the id of another, or its position, is a message of its
+ * own: a forged message must not hide the real one. A hash, because the parts may be long.
+ */
+function keyOf({ id, type, kind, position, epoch, version, aggregate, tenant }: Message): string {
+  const content = [id, type, kind, String(position), epoch, version, aggregate?.type, aggregate?.id, tenant]
+  return hash('sha256', JSON.stringify(content), 'base64')
+}
+
 export function createChain(): Chain {
-  const ids = new Set<string>()
+  const known = new Set<string>()
   /** What was heard last; null: nothing was ever published; undefined: nobody knows yet. */
   let heard: Mark | null | undefined
 
-  function remember(id: string): void {
-    ids.add(id)
-    if (ids.size > REMEMBERED) ids.delete(ids.values().next().value!)
+  function remember(key: string): void {
+    known.add(key)
+    if (known.size > REMEMBERED) known.delete(known.values().next().value!)
   }
 
   return {
-    hear({ id, epoch, position, previous }) {
-      if (ids.has(id)) return { isNew: false, gap: null }
-      remember(id)
+    hear(message) {
+      const { epoch, position, previous } = message
+      const key = keyOf(message)
+      if (known.has(key)) return { isNew: false, gap: null }
+      remember(key)
       const follows = heard === null ? previous === null : heard?.epoch === epoch && heard.position === previous
       const gap = follows ? null : { from: heard?.position ?? null, to: position }
       heard = { epoch, position }
@@ -56,6 +68,9 @@ export function createChain(): Chain {
     },
   }
 }
+
+/** More than a mark ever has, and little to read where somebody put something else. */
+export const LONGEST_MARK = 40
 
 /** As `publish.ts` writes it. */
 export function readMark(text: string | null): Mark | null {

@@ -6,8 +6,6 @@
  *   listening  subscribed, and the server answers
  */
 import { type Clock, createThrottledLog, type Logger, reconnectDelay } from '../../runtime/index.ts'
-import { lastKeyOf } from './address.ts'
-import { type Mark, readMark } from './chain.ts'
 import { type Connection, type ConnectionOptions, connect } from './connection.ts'
 import { type RedisError, toRedisError } from './redis-error.ts'
 
@@ -16,8 +14,8 @@ export interface EarOptions extends ConnectionOptions {
   readonly logger: Logger
   readonly channel: string
   readonly onMessage: (text: string) => void
-  /** Subscribed; `last` is what was published last, read after that, so that nothing lies between. */
-  readonly onListening: (last: Mark | null) => void
+  /** Subscribed. Until it resolves the connection does not count as made. */
+  readonly onListening: () => Promise<void> | void
   readonly onAway: (error: RedisError) => void
 }
 
@@ -38,21 +36,11 @@ export function createEar(options: EarOptions): Ear {
     const subscriber = await connect(options)
     try {
       await subscriber.call((client) => client.subscribe(channel, onMessage))
-      onListening(await readLast())
+      await onListening()
       return subscriber
     } catch (error) {
       subscriber.end()
       throw error
-    }
-  }
-
-  /** On a connection of its own: one that is subscribed can do nothing else. */
-  async function readLast(): Promise<Mark | null> {
-    const asking = await connect(options)
-    try {
-      return readMark(await asking.call((client) => client.get(lastKeyOf(channel))))
-    } finally {
-      asking.end()
     }
   }
 

@@ -15,11 +15,12 @@ import {
   silentLogger,
   systemClock,
 } from '../../runtime/index.ts'
-import { checkChannel } from './address.ts'
-import { createChain, type Gap } from './chain.ts'
-import { loadClient } from './connection.ts'
+import { checkChannel, lastKeyOf } from './address.ts'
+import { createChain, type Gap, LONGEST_MARK, type Mark, readMark } from './chain.ts'
+import { connect, loadClient } from './connection.ts'
 import { createEar } from './ear.ts'
 import { type Message, type RedisEvent, readMessage } from './message.ts'
+import { RedisError } from './redis-error.ts'
 import { toRedisSettings } from './relay-options.ts'
 
 export interface RedisListenerOptions {
@@ -76,15 +77,30 @@ export function redisListener(options: RedisListenerOptions): RedisListener {
       if (gap !== null) add({ kind: 'gap', gap })
       if (isNew) add({ kind: 'event', message })
     },
-    onListening(last) {
+    // Read once it is subscribed, so that nothing lies between.
+    async onListening() {
+      const gap = chain.resume(await readLast())
       away = null
-      const gap = chain.resume(last)
       if (gap !== null) add({ kind: 'gap', gap })
     },
     onAway({ reason }) {
       away = `redis is not reachable (${reason})`
     },
   })
+
+  /** On a connection of its own: one that is subscribed can do nothing else. */
+  async function readLast(): Promise<Mark | null> {
+    const asking = await connect({ ...settings, clock })
+    try {
+      return readMark(await asking.call((client) => client.getRange(lastKeyOf(channel), 0, LONGEST_MARK)))
+    } catch (error) {
+      // Somebody put another kind of value there; the next message that is published replaces it.
+      if (error instanceof RedisError && error.reason === 'WRONGTYPE') return null
+      throw error
+    } finally {
+      asking.end()
+    }
+  }
 
   function add(item: Item): void {
     if (queue.length < MOST_WAITING) queue.push(item)

@@ -42,9 +42,10 @@ export function readMessage(text: string): Message | undefined {
   if (fields === undefined || fields.v !== 1) return undefined
   const { id, type, kind, epoch, version, tenant, origin } = fields
   const position = toPosition(fields.position)
-  const previous = fields.previous === null ? null : toPosition(fields.previous)
+  // What is none leads to a gap: the mark in Redis, which it comes from, is anybody's to write.
+  const previous = toPosition(fields.previous) ?? null
   const aggregate = toAggregate(fields.aggregate)
-  if (position === undefined || previous === undefined || aggregate === undefined) return undefined
+  if (position === undefined || aggregate === undefined) return undefined
   if (!isText(id) || !isText(type) || !isText(origin) || !isKind(kind)) return undefined
   if (!isCount(epoch) || !(version === null || isCount(version)) || !(tenant === null || isText(tenant)))
     return undefined

@@ -1,17 +1,14 @@
 /**
  * Word of events between the instances of an application: docs/decisions/0014. One process of the cluster publishes a
- * short message for each event; every process that hears of an event beyond what it has read looks at the log at once.
- * Nothing is taken from a message but where the log stands, so a message that is lost, repeated or forged changes
- * nothing but the time at which a process looks.
+ * short message for each event. Every message on the channel, and every connection that is made anew, makes a process look
+ * at the log now; the content is never read. A message that is lost, repeated or forged changes nothing but the time at
+ * which a process looks, and no message keeps a process from looking.
  */
-
 import type { HookRelay, RelayHost } from '../../hooks/index.ts'
 import type { AnyEvent } from '../../log/index.ts'
 import { channelOf, checkChannel, subscriptionIdOf } from './address.ts'
-import { createChain } from './chain.ts'
 import { loadClient } from './connection.ts'
 import { createEar, type Ear } from './ear.ts'
-import { readMessage } from './message.ts'
 import { createRelayMetrics, type RelayMetrics } from './metrics.ts'
 import { createPool, type Pool } from './pool.ts'
 import { publish } from './publish.ts'
@@ -47,10 +44,9 @@ class RunningRelay {
   readonly #pool: Pool
   readonly #ear: Ear
   readonly #metrics: RelayMetrics
-  readonly #chain = createChain()
   readonly #away = new Map<'hearing' | 'publishing', RedisError>()
-  /** Until somebody else is heard to publish. */
-  #publishes = false
+  /** While this process is the one that publishes. */
+  #publishing: AbortSignal | undefined
   #cancelLook: () => void = () => {}
 
   constructor({ url, timeoutMs, poolSize, channel }: RelaySettings, host: RelayHost) {
@@ -61,8 +57,8 @@ class RunningRelay {
     this.#pool = createPool({ url, timeoutMs, poolSize, clock })
     this.#ear = createEar({
       ...{ url, timeoutMs, clock, logger, channel: this.#channel },
-      onMessage: (text) => this.#hear(text),
-      onListening: (last) => this.#listening(this.#chain.resume(last) !== null),
+      onMessage: () => this.#hear(),
+      onListening: () => this.#listening(),
       onAway: (error) => this.#tell('hearing', error),
     })
   }
@@ -71,7 +67,7 @@ class RunningRelay {
     this.#tell('hearing', new RedisError('CONNECTING'))
     this.#host.publishFrom({
       id: subscriptionIdOf(this.#channel),
-      onChosen: () => this.#chosen(),
+      onChosen: (over) => this.#chosen(over),
       publish: (events) => this.#publish(events),
     })
     await this.#ear.start()
@@ -87,7 +83,7 @@ class RunningRelay {
 
   async #publish(events: readonly AnyEvent[]): Promise<void> {
     const { process, place } = this.#host
-    const publication = { channel: this.#channel, epoch: place().epoch, origin: process, events }
+    const publication = { channel: this.#channel, ...place(), origin: process, events }
     try {
       await this.#pool.call((client) => publish(client, publication))
     } catch (error) {
@@ -96,42 +92,30 @@ class RunningRelay {
     }
     this.#tell('publishing', undefined)
     this.#metrics.published.inc(events.length)
-    if (!this.#publishes) this.#chosen()
   }
 
-  #hear(text: string): void {
-    const message = readMessage(text)
-    const heard = message && this.#chain.hear(message)
-    const isOwn = message?.origin === this.#host.process
-    this.#metrics[heard === undefined ? 'refused' : isOwn ? 'own' : heard.isNew ? 'heard' : 'repeated'].inc()
-    if (message === undefined || heard === undefined || isOwn) return
-    this.#leaveToOthers()
-    if (heard.gap !== null) this.#metrics.gaps.inc()
-    const { epoch, position } = this.#host.place()
-    if (message.position > position || message.epoch !== epoch || heard.gap !== null) this.#host.nudge()
+  #hear(): void {
+    this.#metrics.heard.inc()
+    this.#host.nudge()
   }
 
   /** What was published while it was away is in the log. */
-  #listening(hasMissed: boolean): void {
+  #listening(): void {
     this.#tell('hearing', undefined)
-    if (hasMissed) this.#host.nudge()
+    this.#host.nudge()
   }
 
-  /** Somebody else publishes now: that it failed here no longer counts. */
-  #leaveToOthers(): void {
-    this.#publishes = false
-    if (this.#away.has('publishing')) this.#tell('publishing', undefined)
-  }
-
-  #chosen(): void {
-    this.#publishes = true
+  #chosen(over: AbortSignal): void {
+    this.#publishing = over
+    // Another process publishes then: that it failed here no longer counts.
+    over.addEventListener('abort', () => this.#tell('publishing', undefined), { once: true })
     this.#cancelLook()
     this.#look()
   }
 
   #look(): void {
     const { clock, isRung, nudge } = this.#host
-    if (!this.#publishes) return
+    if (this.#publishing?.aborted !== false) return
     if (!isRung()) nudge()
     this.#cancelLook = clock.setTimer(LOOK_MS, () => this.#look())
   }
