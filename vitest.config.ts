@@ -37,7 +37,7 @@ export default defineConfig({
           exclude: needs,
           execArgv: STRICT,
           // Not for what takes long: for a machine that stands still.
-          testTimeout: 30_000,
+          testTimeout: 60_000,
         },
       },
       {
@@ -48,8 +48,8 @@ export default defineConfig({
           include: ['test/**/*.pg.test.ts'],
           exclude: ['test/guarantees/**'],
           globalSetup: ['test/support/global-setup.ts'],
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
+          testTimeout: 180_000,
+          hookTimeout: 120_000,
         },
       },
       {
