@@ -36,11 +36,14 @@ create table :schema.subscription_partitions (
   trying bigint,
   tries integer not null default 0,
   save bigint not null default 0,
+  settled jsonb not null default '{}',
   deaths integer not null default 0,
   primary key (id, partition)
 ) with (fillfactor = 50);
 comment on table :schema.subscription_partitions is 'The checkpoint and the lease of each partition of a subscription. Every write names the term of its owner.';
 comment on column :schema.subscription_partitions.save is 'Number of the last write of the owner: a repeated write with this number has succeeded already.';
+comment on column :schema.subscription_partitions.settled is
+  'Of events that are not finished: position → owners of actions whose row or dead letter is written. They are not attempted again.';
 comment on column :schema.subscription_partitions.deaths is 'Owners that died in a row while the position stayed the same.';
 
 create table :schema.letters (

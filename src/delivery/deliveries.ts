@@ -36,7 +36,7 @@ export interface Delivering {
   /** What this process can do from now on. */
   register(work: Work): void
   unregister(kind: string, name: string): void
-  /** Does what events ask for right away, and makes rows of what cannot end now. */
+  /** First attempts at what events ask for. */
   reactions(): Reactions
   /** For rows that somebody writes as claimed by this process, to begin them without a claim; see reservations.ts. */
   readonly claiming: Claiming
@@ -164,15 +164,13 @@ export function createDelivering(options: DeliveryOptions): Delivering {
       createReactions({
         db: database.control,
         clock,
-        lanes,
         lease,
         outcomes: worker.outcomes,
+        slow: worker.slowFirst,
         concurrency: options.concurrency,
         mostPerDestination: mostPerDestination(options.concurrency),
         isAble: () => worker.isAble,
-        hold: (run) => worker.hold(run),
-        onSpilled: (destination, delayMs) => worker.added(destination, delayMs),
-        onDoubt: (token) => worker.doubt(token),
+        onRow: (destination, delayMs) => worker.added(destination, delayMs),
       }),
     claiming: {
       reserve: (kind, names) => worker.reserve(kind, names),

@@ -14,9 +14,9 @@ import type { Reaction } from './reactions.ts'
 export interface HeldKeys {
   /** At once where it is known. */
   isHeld(reaction: Reaction, key: string): boolean | Promise<boolean>
-  /** A row of this key is being written here; call what it returns when it is, or is not. */
+  /** A row or a letter of this key is about to be written here. Call the returned function when it is committed. */
   hold(name: string, key: string): () => void
-  /** Looks for everything. Before the first event, and after another process has read. */
+  /** Looks for everything, and forgets what was about to be written: before the first event, and after another process has read. */
   load(): Promise<void>
 }
 
@@ -106,12 +106,15 @@ export function createHeldKeys(db: Queryable, clock: Clock, mostKnown = MOST_KNO
         written.add(text)
         // One more behind others says nothing new of them: they are looked for when they would have been.
         if (typeof known.get(text) !== 'number') remember(text, true)
-        const left = writing.get(text)! - 1
+        const left = (writing.get(text) ?? 1) - 1
         if (left === 0) writing.delete(text)
         else writing.set(text, left)
       }
     },
-    load: () => inTurn(lookForAll),
+    load: () => {
+      writing.clear()
+      return inTurn(lookForAll)
+    },
   }
 }
 

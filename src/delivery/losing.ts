@@ -11,7 +11,7 @@ export function loseAll(places: Places): void {
     'CLAIM_LOST',
     'The lease of this worker was lost; somebody else may be at it already.',
   )
-  for (const run of [...places.running, ...places.held]) lose(run, reason)
+  for (const run of places.running) lose(run, reason)
   places.waiting = []
 }
 

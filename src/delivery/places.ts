@@ -1,5 +1,6 @@
 /** What this process has in hand, and what that says of destinations. */
 import type { Run } from './run.ts'
+import { createTally } from './tally.ts'
 
 /** Work that takes longer must not keep the rest waiting for a batch to be worth it. */
 const STUCK_MS = 100
@@ -11,15 +12,15 @@ export class Places {
   readonly running = new Set<Run>()
   /** Claimed and not begun. */
   waiting: Run[] = []
-  /** Calls that began outside of the worker and have a row of it. */
-  readonly held = new Set<Run>()
+  /** First attempts that have been under way for long. They have no row, and count for the share of their destination. */
+  readonly slowFirst = createTally()
 
   constructor(most: number) {
     this.#most = most
   }
 
   get all(): Run[] {
-    return [...this.running, ...this.waiting, ...this.held]
+    return [...this.running, ...this.waiting]
   }
 
   /** What was claimed by the worker and has not ended. */
@@ -58,9 +59,12 @@ export class Places {
     return destination !== '' && (this.countByDestination()[destination] ?? 0) >= most
   }
 
-  /** How many for each destination, whoever began them. */
+  /** Calls of each destination: those of rows, and slow first attempts. */
   countByDestination(): Record<string, number> {
-    const counts: Record<string, number> = Object.create(null)
+    const counts: Record<string, number> = Object.assign(
+      Object.create(null),
+      Object.fromEntries(this.slowFirst.entries()),
+    )
     for (const { delivery } of this.all) {
       if (delivery.destination !== '') counts[delivery.destination] = (counts[delivery.destination] ?? 0) + 1
     }

@@ -1,58 +1,60 @@
 /**
- * The hot path: what an event asks for is done right away, from the window of a subscription, and nothing is written for
- * it. Only what cannot end now becomes a row: a failed attempt that waits for its next one, a call that would hold the
- * window, a destination that is limited or in trouble, a paused name, a key that has to wait for an earlier one, an event
- * that may be what ended the process before.
+ * First attempts: what an event asks for is done right away, from the window of a subscription, and no row is written for
+ * it. What did not end well is left behind as data, which the checkpoint takes along (subscriptions/saver.ts).
  *
- *   done at once            nothing is written; the checkpoint says it
- *   failed                  a row that waits, or a dead letter; then the event is passed
- *   slow                    a row that is already claimed by this worker; the event is passed while the call goes on.
- *                           Without a row, because the database takes none, the call holds its event
- *   no slot for too long    a row that is due
- *   the subscription ends   calls are aborted and nothing is written: whoever reads on does them again
+ *   done                    nothing is left; the checkpoint says it
+ *   failed                  a row that waits for the next attempt, or a dead letter
+ *   slow                    the call holds its event, and nothing else: later events pass it, and what other actions of its
+ *                           event leave is written at once
+ *   no place for too long   a row that is due
+ *   limited, paused, behind an earlier one of its key, or suspected of ending the process   a row that is due
+ *   the subscription ends   calls are aborted and nothing is left: the next owner does them again
  */
+import { toErrorRecord } from '../dead-letters/index.ts'
+import type { AftercommitEvent } from '../events/index.ts'
 import type { Queryable } from '../postgres/index.ts'
-import { type Clock, isThenable } from '../runtime/index.ts'
-import type { RunContext, Work } from './delivery.ts'
+import { type Clock, isThenable, LazySignal } from '../runtime/index.ts'
+import type { LeftAlert, Leftovers, LeftRow } from '../subscriptions/index.ts'
+import type { NewDelivery, RunContext, Work } from './delivery.ts'
 import { decideOutcome } from './failure.ts'
 import { createHeldKeys } from './held-keys.ts'
-import { HotCall } from './hot-call.ts'
-import { createKeeping } from './keeping.ts'
-import type { Lanes } from './lanes.ts'
 import type { Lease } from './lease.ts'
+import { rowOf, toLeftLetter, toLeftRow } from './left-row.ts'
 import { createNursery } from './nursery.ts'
-import { bury, fail, type OutcomeParts, succeed, toStoredError } from './outcomes.ts'
-import { type Run, timedOut } from './run.ts'
+import type { OutcomeParts } from './outcomes.ts'
+import { retryUntil } from './retry-until.ts'
+import { timedOut } from './run.ts'
 import { createSlots } from './slots.ts'
+import type { Tally } from './tally.ts'
 
 /** One thing that an event asks for. */
 export interface Reaction {
   readonly work: Work
   /** The event that asked for it. */
-  readonly eventId: string
-  /** Whose dead letter it would be. */
+  readonly event: AftercommitEvent
+  /** The owner of its dead letter. */
   readonly owner: string
   readonly destination: string
   readonly tenant: string
-  /** What order goes by; null for none. */
+  /** Reactions of one name and key run in order; null for none. */
   readonly key: string | null
-  /** -1 for what is caught up on. */
+  /** -1 while catching up. */
   readonly priority: number
-  /** What becomes a row of the same key as soon as the row of this one ends. */
+  /** Reactions that become rows of the same key as soon as the row of this one ends. */
   readonly followers?: readonly Pick<Reaction, 'work' | 'owner'>[]
   /** Its event may be what ended the process before. Rows are begun one at a time then, so only the culprit is given up. */
   readonly suspect?: boolean
-  /** The first attempt, with what is at hand. */
-  run(context: RunContext): unknown
-  /** What later attempts need to know, as JSON. Asked for when a row is made. */
+  /** The first attempt. */
+  run(context: Pick<RunContext, 'signal'>): unknown
+  /** JSON that later attempts need, made when there is a row or a letter. */
   payload(): unknown
-  /** The first attempt had become a row and succeeded: what follows, and the end of the row if it is one with it. */
-  conclude?(context: RunContext): Promise<void>
-  /** It ended here, at its first attempt. */
+  /** What follows when the first attempt is given up: the next of a sequence, an alert. */
+  afterDeath?(error: unknown): { readonly next: NewDelivery | undefined; readonly alert: LeftAlert | undefined }
+  /** The first attempt ended. */
   onEnd?(end: ReactionEnd): void
 }
 
-/** How the first attempt ended: done, to be tried again, dead, or kept as a row before it could be begun or had ended. */
+/** How the first attempt ended: done, to be tried again, dead, or kept as a row because it could not begin. */
 export interface ReactionEnd {
   readonly outcome: 'success' | 'retry' | 'dead' | 'kept'
   readonly error?: unknown
@@ -61,147 +63,138 @@ export interface ReactionEnd {
 export interface ReactionParts {
   readonly db: Queryable
   readonly clock: Clock
-  readonly lanes: Lanes
   readonly lease: Lease
   readonly outcomes: OutcomeParts
+  /** Counts slow calls by place. */
+  readonly slow: Tally
   readonly concurrency: number
   readonly mostPerDestination: number
-  /** Whether this process can do anything. */
+  /** Whether this process has registered anything. */
   readonly isAble: () => boolean
-  /** The row of this call may be cancelled from now on, until what it returns is called. */
-  readonly hold: (run: Run) => () => void
-  /** A row was made that is due after this delay. */
-  readonly onSpilled: (destination: string, delayMs: number) => void
-  /** A row may have been made with this token, and nobody works on it. */
-  readonly onDoubt: (token: bigint) => void
+  /** A row was committed that is due after this delay. */
+  readonly onRow: (destination: string, delayMs: number) => void
 }
 
 export interface Reactions {
-  /** Undefined when everything was done at once; else resolves when all of it is done or kept. */
-  react(reactions: readonly Reaction[], signal: () => AbortSignal): Promise<void> | undefined
-  /** Before the first event is read: another process may have read, and left rows that order depends on. */
+  /**
+   * Adds to `left` whatever did not end well. Undefined when all of it ended at once; else the promise resolves when all of
+   * it has ended.
+   */
+  react(reactions: readonly Reaction[], left: Leftovers, signal: () => AbortSignal): Promise<void> | undefined
+  /** Call before the first event is read: another process may have read, and left rows that order depends on. */
   begin(): Promise<void>
 }
 
-/** A call that takes longer no longer holds its event. */
+/** From then on a call counts as slow: destinations with slow calls share half of the places. */
 const SLOW_MS = 1_000
 /** An event is passed by then. A row that ends the process sooner would have its event read, and kept, once more. */
 const PASSED_MS = 1_000
 
+/** A first attempt that returned a promise. */
+class Call extends LazySignal {
+  startedMs: number | undefined
+}
+
 export function createReactions(parts: ReactionParts): Reactions {
   const { clock, lease, outcomes } = parts
-  const { trouble } = outcomes
+  const { trouble, logger } = outcomes
   const held = createHeldKeys(parts.db, clock)
-  const keeping = createKeeping(parts, held)
-  const slots = createSlots(clock, parts.concurrency, parts.mostPerDestination)
+  const slots = createSlots(clock, parts.concurrency, parts.mostPerDestination, parts.slow)
   const nursery = createNursery()
-  /** The end of the last one of each key that is under way here. */
+  /** The end of the last reaction of each name and key. */
   const tails = new Map<string, Promise<void>>()
+  /** Reactions that left a row or a letter. */
+  const leavers = new WeakSet<Reaction>()
 
-  function begin(reaction: Reaction, signal: () => AbortSignal): Promise<void> | undefined {
-    const { key } = reaction
-    if (key !== null) return inOrder(reaction, key, signal)
-    if (mustWait(reaction)) return keep(reaction, signal)
+  function begin(reaction: Reaction, left: Leftovers, signal: () => AbortSignal): Promise<void> | undefined {
+    if (reaction.key !== null) return inOrder(reaction, reaction.key, left, signal)
+    if (mustWait(reaction)) return keep(reaction, left)
     const slot = slots.take(placeOf(reaction))
-    return slot === true ? attempt(reaction, signal) : slot.then((isOurs) => attemptLate(reaction, isOurs, signal))
+    return slot === true
+      ? attempt(reaction, left, signal)
+      : slot.then((isOurs) => attemptLate(reaction, isOurs, left, signal))
   }
 
-  /** Paused, limited or hanging, or not known to be none of it: without a lease nobody waits for our word. */
+  /** Paused, limited or hanging, or not known to be none of it: without a lease no news of pauses arrives. */
   function mustWait(reaction: Reaction): boolean {
     const { work, destination, suspect = false } = reaction
     if (suspect || !lease.isInformed || lease.isPaused(work.kind, work.name, destination)) return true
     return trouble.isGuarded(destination) || slots.isHanging(placeOf(reaction))
   }
 
-  /** After a while: there may be no slot, what was right may have changed meanwhile, or it is somebody else's event. */
-  function attemptLate(reaction: Reaction, isOurs: boolean, signal: () => AbortSignal): Promise<void> | undefined {
+  /** After a wait: there may be no place, something may hold it back by now, or its event belongs to another owner. */
+  function attemptLate(
+    reaction: Reaction,
+    isOurs: boolean,
+    left: Leftovers,
+    signal: () => AbortSignal,
+  ): Promise<void> | undefined {
     const isOver = signal().aborted
-    if (isOurs && !isOver && !mustWait(reaction)) return attempt(reaction, signal)
+    if (isOurs && !isOver && !mustWait(reaction)) return attempt(reaction, left, signal)
     if (isOurs) slots.give(placeOf(reaction))
     if (isOver) throw signal().reason
-    return keep(reaction, signal)
+    return keep(reaction, left)
   }
 
-  /** One after the other for a key, and behind what waits in the database. */
-  function inOrder(reaction: Reaction, key: string, signal: () => AbortSignal): Promise<void> {
+  /** One after the other for a key, and behind rows and dead letters of it. */
+  function inOrder(reaction: Reaction, key: string, left: Leftovers, signal: () => AbortSignal): Promise<void> {
     const name = `${reaction.work.name}\u0000${key}`
-    const run = async () => {
-      const isHeld = await keeping.persistently(reaction, signal, () => held.isHeld(reaction, key))
+    const ended = (tails.get(name) ?? Promise.resolve()).then(async () => {
+      const isHeld = await retryUntil(clock, signal, () => held.isHeld(reaction, key))
       if (signal().aborted) throw signal().reason
-      if (isHeld || mustWait(reaction)) return keep(reaction, signal)
-      const isOurs = await slots.take(placeOf(reaction))
-      await attemptLate(reaction, isOurs, signal)
-    }
-    const tail = (tails.get(name) ?? Promise.resolve()).then(run)
+      if (isHeld || mustWait(reaction)) return keep(reaction, left)
+      await attemptLate(reaction, await slots.take(placeOf(reaction)), left, signal)
+    })
+    // The saver writes in the order in which it gets events: a row of the next one must not come before a row of this one.
+    const tail = ended.then(() => (leavers.has(reaction) ? left.queued : undefined))
     tails.set(name, tail)
     const forget = () => {
       if (tails.get(name) === tail) tails.delete(name)
     }
     tail.then(forget, forget)
-    return tail
+    return ended
   }
 
-  /** The slot is ours. */
-  function attempt(reaction: Reaction, signal: () => AbortSignal): Promise<void> | undefined {
-    const call = new HotCall()
+  /** The reaction has its place. */
+  function attempt(reaction: Reaction, left: Leftovers, signal: () => AbortSignal): Promise<void> | undefined {
+    const call = new Call()
     let result: unknown
     try {
       result = reaction.run(call)
     } catch (error) {
       slots.give(placeOf(reaction))
-      return failed(reaction, call, error, signal)
+      return failed(reaction, call, error, left, signal)
     }
-    if (!isThenable(result)) {
-      slots.give(placeOf(reaction))
-      done(reaction)
-      return undefined
-    }
-    return watch(reaction, call, result, signal)
+    if (isThenable(result)) return watch(reaction, call, result, left, signal)
+    slots.give(placeOf(reaction))
+    done(reaction)
+    return undefined
   }
 
-  /** Resolves when the call has ended and that is kept, or when it is slow and a row stands for it. */
+  /** Resolves when the call has ended. */
   function watch(
     reaction: Reaction,
-    call: HotCall,
+    call: Call,
     result: PromiseLike<unknown>,
+    left: Leftovers,
     signal: () => AbortSignal,
   ): Promise<void> {
     return new Promise((resolve, reject) => {
-      let row: Promise<Run | undefined> | undefined
       let release = () => {}
-      let letGo = () => {}
-      let notSlow = () => {}
       let isOver = false
       const end = (error?: unknown) => {
         if (isOver) return
         isOver = true
         release()
-        notSlow()
         slots.give(placeOf(reaction))
-        // Held until its end is written: a stop waits for that.
-        settle(reaction, call, row, error, signal)
-          .finally(() => letGo())
-          .then(resolve, reject)
+        if (error !== undefined) return void failed(reaction, call, error, left, signal).then(resolve, reject)
+        done(reaction)
+        resolve()
       }
       nursery.add(() => {
-        if (isOver) return
-        release = guard(reaction, call, signal, end, () => {
-          const unmark = slots.slow(placeOf(reaction))
-          const ended = new AbortController()
-          notSlow = () => {
-            unmark()
-            ended.abort()
-          }
-          row = keeping.claimSlow(reaction, call, ended.signal)
-          void row.then((run) => {
-            if (!run) return
-            letGo = hold(run, call)
-            reaction.onEnd?.({ outcome: 'kept' })
-            resolve()
-          })
-        })
+        if (!isOver) release = guard(reaction, call, left, signal, end)
       })
-      call.begin(clock)
+      call.startedMs = clock.monotonic()
       result.then(
         () => end(),
         (error) => end(error ?? new Error('rejected with nothing')),
@@ -209,53 +202,38 @@ export function createReactions(parts: ReactionParts): Reactions {
     })
   }
 
-  /** A call that lost its row is told by its own signal. */
-  function hold(run: Run, call: HotCall): () => void {
-    run.signal.addEventListener('abort', () => call.abort(run.signal.reason), { once: true })
-    return parts.hold(run)
-  }
-
-  /** A call that did not end at once is aborted with its subscription, timed, and kept as a row when it is slow. */
+  /** A call that did not end at once is aborted with its subscription, timed, and counted as slow after a while. */
   function guard(
-    { work }: Reaction,
-    call: HotCall,
+    reaction: Reaction,
+    call: Call,
+    left: Leftovers,
     signal: () => AbortSignal,
     end: (error: unknown) => void,
-    onSlow: () => void,
   ): () => void {
+    const { work } = reaction
     const ending = signal()
     const onAbort = () => {
       call.abort(ending.reason)
       end(ending.reason)
     }
-    if (ending.aborted) onAbort()
-    ending.addEventListener('abort', onAbort, { once: true })
+    let endSlow = () => {}
     const cancelSlow = clock.setTimer(SLOW_MS, () => {
-      if (!ending.aborted) onSlow()
+      endSlow = slots.slow(placeOf(reaction))
+      left.slow()
     })
     const cancelTimeout = clock.setTimer(work.timeoutMs, () => {
       const error = timedOut(work)
       call.abort(error)
       end(error)
     })
+    ending.addEventListener('abort', onAbort, { once: true })
+    if (ending.aborted) onAbort()
     return () => {
       ending.removeEventListener('abort', onAbort)
       cancelSlow()
       cancelTimeout()
+      endSlow()
     }
-  }
-
-  async function settle(
-    reaction: Reaction,
-    call: HotCall,
-    row: Promise<Run | undefined> | undefined,
-    error: unknown,
-    signal: () => AbortSignal,
-  ): Promise<void> {
-    const run = row && (await row)
-    if (run) return settleRow(reaction, run, error)
-    if (error !== undefined) return failed(reaction, call, error, signal)
-    done(reaction)
   }
 
   function done(reaction: Reaction): void {
@@ -264,53 +242,85 @@ export function createReactions(parts: ReactionParts): Reactions {
     reaction.onEnd?.({ outcome: 'success' })
   }
 
-  async function settleRow(reaction: Reaction, run: Run, error: unknown): Promise<void> {
-    if (error !== undefined) return fail(outcomes, run, error)
-    if (run.lost) return
-    try {
-      await reaction.conclude?.(run)
-    } catch (fault) {
-      return fail(outcomes, run, fault)
-    }
-    succeed(outcomes, run)
-  }
-
-  async function failed(reaction: Reaction, call: HotCall, error: unknown, signal: () => AbortSignal): Promise<void> {
+  async function failed(
+    reaction: Reaction,
+    call: Call,
+    error: unknown,
+    left: Leftovers,
+    signal: () => AbortSignal,
+  ): Promise<void> {
     if (signal().aborted) throw signal().reason
     const { work, destination } = reaction
+    const sinceFirstMs = call.startedMs === undefined ? 0 : clock.monotonic() - call.startedMs
     await trouble.blame({ kind: work.kind, name: work.name, destination }, error)
     const outcome = decideOutcome({ error, attempt: 1 }, work.retry)
-    if (outcome.kind === 'dead') {
-      await bury(outcomes, await keeping.claim(reaction, call, signal), error)
-      reaction.onEnd?.({ outcome: 'dead', error })
-      return
-    }
+    if (outcome.kind === 'dead') return died(reaction, error, sinceFirstMs, left)
     outcomes.count(work.kind, 'retry')
-    const tried = {
-      attempts: outcome.counts ? 1 : 0,
-      sinceFirstMs: call.sinceMs(clock),
-      error: toStoredError(outcomes, error),
-    }
-    await keeping.add(reaction, { delayMs: outcome.delayMs, tried }, signal)
+    const tried = { attempts: outcome.counts ? 1 : 0, sinceFirstMs, error: toErrorRecord(error, outcomes) }
+    addRow(reaction, left, { delayMs: outcome.delayMs, tried })
     reaction.onEnd?.({ outcome: 'retry', error })
   }
 
+  function died(reaction: Reaction, error: unknown, sinceFirstMs: number, left: Leftovers): void {
+    const { work, event, destination } = reaction
+    outcomes.count(work.kind, 'dead')
+    logger.error(
+      {
+        ...{ event_id: event.id, kind: work.kind, name: work.name, attempt: 1 },
+        ...(destination !== '' && { destination }),
+        err: error,
+      },
+      work.discards ? 'delivery was given up' : 'delivery became a dead letter',
+    )
+    if (!work.discards) {
+      const told = toErrorRecord(work.toLetterError?.(error, 1) ?? error, outcomes)
+      left.letters.push(toLeftLetter(reaction, event, { error: told, sinceFirstMs }))
+      hold(reaction, left, work.name)
+    }
+    const { next, alert } = reaction.afterDeath?.(error) ?? {}
+    if (next) add(reaction, left, rowOf(next, event), 0)
+    if (alert) left.alerts.push(alert)
+    if (!work.discards || next || alert) ends(reaction, left)
+    reaction.onEnd?.({ outcome: 'dead', error })
+  }
+
   /** Not begun: a row that is due. */
-  async function keep(reaction: Reaction, signal: () => AbortSignal): Promise<void> {
-    await keeping.add(reaction, { delayMs: reaction.suspect ? PASSED_MS : 0 }, signal)
+  function keep(reaction: Reaction, left: Leftovers): undefined {
+    addRow(reaction, left, { delayMs: reaction.suspect ? PASSED_MS : 0 })
     reaction.onEnd?.({ outcome: 'kept' })
+  }
+
+  function addRow(reaction: Reaction, left: Leftovers, words: Pick<LeftRow, 'delayMs' | 'tried'>): void {
+    add(reaction, left, toLeftRow(reaction, words), words.delayMs)
+    ends(reaction, left)
+  }
+
+  function add(reaction: Reaction, left: Leftovers, row: LeftRow, delayMs: number): void {
+    left.rows.push(row)
+    hold(reaction, left, row.lane.name)
+    left.onSettled(() => parts.onRow(row.lane.destination, delayMs))
+  }
+
+  /** Later ones of the key wait behind it. */
+  function hold({ key }: Reaction, left: Leftovers, name: string): void {
+    if (key !== null) left.onSettled(held.hold(name, key))
+  }
+
+  function ends(reaction: Reaction, left: Leftovers): void {
+    leavers.add(reaction)
+    left.ended(reaction.owner)
   }
 
   return {
     async begin() {
-      // Where nothing can be done there is no lease, and nothing to hear.
+      // A process that has registered nothing has no lease, and hears no news.
       if (parts.isAble()) await lease.untilInformed()
       await held.load()
     },
-    react(reactions, signal) {
+    react(reactions, left, signal) {
       let pending: Promise<void>[] | undefined
       for (const reaction of reactions) {
-        const end = begin(reaction, signal)
+        const end = begin(reaction, left, signal)
         if (end === undefined) continue
         pending ??= []
         pending.push(end)
@@ -321,7 +331,7 @@ export function createReactions(parts: ReactionParts): Reactions {
   }
 }
 
-/** Whose share of the slots it takes: work without a destination is one of its own. */
+/** Whose share of the places it takes: work without a destination has a share by its name. */
 function placeOf({ destination, work }: Reaction): string {
   return destination === '' ? work.name : destination
 }

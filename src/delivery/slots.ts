@@ -7,6 +7,7 @@
  *   all are taken          waits for any
  */
 import type { Clock } from '../runtime/index.ts'
+import { createTally, type Tally } from './tally.ts'
 
 export interface Slots {
   /** It is one of those whose calls go on and on, and which together have half of all. */
@@ -27,10 +28,9 @@ interface Waiting {
   end(hasSlot: boolean): void
 }
 
-export function createSlots(clock: Clock, most: number, share: number): Slots {
+export function createSlots(clock: Clock, most: number, share: number, slow: Tally = createTally()): Slots {
   /** Those with a slot, and those that wait for any. */
   const counted = createTally()
-  const slow = createTally()
   const forAny = new Set<Waiting>()
   const forOwn = new Map<string, Set<Waiting>>()
   let taken = 0
@@ -112,24 +112,4 @@ function giveUp(line: Set<Waiting>, waiting: Waiting): void {
 
 function first<T>(line: ReadonlySet<T>): T | undefined {
   return line.values().next().value
-}
-
-/** Counts by place. */
-function createTally() {
-  const counts = new Map<string, number>()
-  let total = 0
-  return {
-    total: () => total,
-    count: (place: string) => counts.get(place) ?? 0,
-    add(place: string): void {
-      total++
-      counts.set(place, (counts.get(place) ?? 0) + 1)
-    },
-    remove(place: string): void {
-      total--
-      const left = (counts.get(place) ?? 1) - 1
-      if (left === 0) counts.delete(place)
-      else counts.set(place, left)
-    },
-  }
 }

@@ -36,8 +36,6 @@ export interface AddedRow {
   readonly payload: string
   readonly runAt: Date | null
   readonly delayMs: number
-  /** What was tried already, before there was a row; `worker`: it is still at it, and has claimed it. */
-  readonly tried?: { attempts: number; sinceFirstMs: number; error: unknown; claim?: { token: bigint; worker: string } }
 }
 
 export interface Added {
@@ -55,7 +53,7 @@ export async function addDeliveries(db: Queryable, added: readonly AddedRow[]): 
 }
 
 /** What is not said is null: a row of few words is read faster. */
-function toJson({ payload, tried, runAt, ...row }: AddedRow): string {
+function toJson({ payload, runAt, ...row }: AddedRow): string {
   const fields = JSON.stringify({
     lane: row.lane,
     owner: row.owner,
@@ -65,11 +63,6 @@ function toJson({ payload, tried, runAt, ...row }: AddedRow): string {
     event_id: row.eventId ?? undefined,
     run_at: runAt?.toISOString(),
     delay_ms: row.delayMs || undefined,
-    attempts: tried?.attempts,
-    since_first_ms: tried?.sinceFirstMs,
-    error: tried?.error,
-    token: tried?.claim?.token.toString(),
-    worker: tried?.claim?.worker,
   })
   return `${fields.slice(0, -1)},"payload":${payload}}`
 }

@@ -40,6 +40,7 @@ import { Settler, type TakenAlong } from './settler.ts'
 import { Starter } from './starter.ts'
 import { type Claim, type ClaimedRow, hasDue, releaseDeliveries, retryDeliveries } from './statements.ts'
 import { Streaks } from './streaks.ts'
+import type { Tally } from './tally.ts'
 import type { Trouble } from './trouble.ts'
 import { Works } from './works.ts'
 
@@ -135,7 +136,7 @@ export class Worker implements Service {
   }
 
   get #isAtRest(): boolean {
-    return this.#places.running.size + this.#places.held.size + this.#reservations.size === 0
+    return this.#places.running.size + this.#reservations.size === 0
   }
 
   /**
@@ -177,9 +178,14 @@ export class Worker implements Service {
     else this.#claimer.look()
   }
 
-  /** For attempts that began without a row. */
+  /** For first attempts, which have no row. */
   get outcomes(): OutcomeParts {
     return this.#outcomes
+  }
+
+  /** First attempts report their slow calls here. */
+  get slowFirst(): Tally {
+    return this.#places.slowFirst
   }
 
   /** A destination is to be left alone: what was claimed for it and not begun would only fail. */
@@ -230,12 +236,6 @@ export class Worker implements Service {
   lose(): void {
     loseAll(this.#places)
     this.wake()
-  }
-
-  /** Told like any other when its claim is lost. Call what it returns when it has ended. */
-  hold(run: Run): () => void {
-    this.#places.held.add(run)
-    return () => this.#places.held.delete(run)
   }
 
   /** Somebody may have cancelled what is held here: whatever does not carry our token any more is ended. */

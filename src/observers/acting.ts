@@ -3,12 +3,21 @@
  * copy of it. A row is rendered again with the configuration in force; ids and idempotency keys stay.
  */
 import { type Scope, scopeOf } from '../conditions/index.ts'
-import { type Delivering, type Delivery, decideOutcome, type RunContext, type Work } from '../delivery/index.ts'
+import {
+  type Delivering,
+  type Delivery,
+  decideOutcome,
+  type NewDelivery,
+  type RunContext,
+  type Work,
+} from '../delivery/index.ts'
 import { type EventDefinitions, fromWire, toWire, type WireEvent } from '../events/index.ts'
 import { type AnyEvent, liftEvent } from '../log/index.ts'
-import type { Database, Transaction } from '../postgres/index.ts'
+import type { Database } from '../postgres/index.ts'
 import type { Clock } from '../runtime/index.ts'
+import type { LeftAlert } from '../subscriptions/index.ts'
 import { type ActionRequest, type ActionResult, idempotencyKeyOf } from './action.ts'
+import type { Alerts } from './alerts.ts'
 import type { ActionConfig, ObserverConfig } from './config/index.ts'
 import { ObserverError } from './observer-error.ts'
 import { type ActionRecord, failed, type RunRecord, succeeded, toRunRecord } from './run-record.ts'
@@ -22,8 +31,7 @@ export interface ActingParts {
   /** What becomes of a later attempt. */
   readonly record: (record: RunRecord) => Promise<void> | undefined
   readonly measure: (type: string, outcome: 'success' | 'failure', durationMs: number) => void
-  /** Called in the transaction that gives an action up. */
-  readonly onDead: (tx: Transaction, observer: ObserverConfig, event: AnyEvent, error: unknown) => Promise<void>
+  readonly alerts: Pick<Alerts, 'afterDeath' | 'raise'>
 }
 
 /** What a row of an action holds. */
@@ -49,14 +57,8 @@ export interface RunningAction {
     attempt: number,
     context: Pick<RunContext, 'signal'>,
   ): ActionResult | Promise<ActionResult>
-  /** What follows a success that a row stands for: its record, and the next of its sequence with the end of the row. */
-  conclude(
-    event: AnyEvent,
-    attempt: number,
-    record: ActionRecord,
-    following: { readonly key: string | null; readonly next: readonly string[] },
-    context: Pick<RunContext, 'complete'>,
-  ): Promise<void>
+  /** What follows when it is given up: the next of its sequence, an alert. */
+  afterDeath(event: AnyEvent, following: Following, error: unknown): AfterDeath
   payload(event: AnyEvent, words?: { check?: boolean; next?: readonly string[] }): ActionPayload
 }
 
@@ -104,39 +106,39 @@ export function createRunningAction(
       )
       throw error
     }
-    await conclude(event, delivery.attempt, record, { key: delivery.key, next: nextOf(delivery) }, context)
-  }
-
-  const conclude: RunningAction['conclude'] = async (event, attempt, record, { key, next }, context) => {
     parts.measure(config.type, 'success', record.duration_ms)
-    await parts.record(toRunRecord(event, observer.name, attempt, [record], record.duration_ms))
-    if (next.length === 0) return
+    await parts.record(toRunRecord(event, observer.name, delivery.attempt, [record], record.duration_ms))
+    const next = nextDelivery(event, { key: delivery.key, next: nextOf(delivery), check: false })
+    if (!next) return
     await parts.database.transaction(
       async (tx) => {
         await context.complete(tx)
-        await addNext(tx, event, { key, next, check: false })
+        await parts.delivering.add(tx, [next])
       },
       { isolation: 'read committed' },
     )
   }
 
   /** The next of a sequence becomes a row with the end of the one before. */
-  async function addNext(tx: Transaction, event: AnyEvent, { key, next, check }: Following): Promise<void> {
-    // One that was taken away meanwhile does not end the sequence.
+  function nextDelivery(event: AnyEvent, { key, next, check }: Following): NewDelivery | undefined {
+    // An action that was removed meanwhile does not end the sequence.
     const [following, ...rest] = next.flatMap((name) => sibling(name) ?? [])
-    if (!following) return
-    await parts.delivering.add(tx, [
-      {
-        kind: 'action',
-        name: following.work.name,
-        eventId: event.id,
-        owner: following.owner,
-        destination: following.destination,
-        ...(key === null ? { tenant: event.tenant ?? '' } : { key, ordered: true }),
-        payload: following.payload(event, { check, next: rest.map((one) => one.config.name) }),
-      },
-    ])
+    if (!following) return undefined
+    return {
+      kind: 'action',
+      name: following.work.name,
+      eventId: event.id,
+      owner: following.owner,
+      destination: following.destination,
+      ...(key === null ? { tenant: event.tenant ?? '' } : { key, ordered: true }),
+      payload: following.payload(event, { check, next: rest.map((one) => one.config.name) }),
+    }
   }
+
+  const afterDeath: RunningAction['afterDeath'] = (event, following, error) => ({
+    next: nextDelivery(event, following),
+    alert: parts.alerts.afterDeath(observer, error),
+  })
 
   const work: Work = {
     kind: 'action',
@@ -156,8 +158,9 @@ export function createRunningAction(
     async onDead(tx, delivery, error) {
       const { event: wire, check = false } = delivery.payload as ActionPayload
       const event = fromWire(wire) as AnyEvent
-      await parts.onDead(tx, observer, event, error)
-      await addNext(tx, event, { key: delivery.key, next: nextOf(delivery), check })
+      const { next, alert } = afterDeath(event, { key: delivery.key, next: nextOf(delivery), check }, error)
+      await parts.alerts.raise(tx, alert)
+      if (next) await parts.delivering.add(tx, [next])
     },
   }
 
@@ -168,7 +171,7 @@ export function createRunningAction(
     owner,
     destination,
     act,
-    conclude,
+    afterDeath,
     payload: (event, { check = false, next = [] } = {}) => ({
       event: toWire(event),
       ...(check && { check }),
@@ -177,11 +180,16 @@ export function createRunningAction(
   }
 }
 
-interface Following {
+export interface Following {
   readonly key: string | null
   readonly next: readonly string[]
   /** The condition is still to be asked. */
   readonly check: boolean
+}
+
+export interface AfterDeath {
+  readonly next: NewDelivery | undefined
+  readonly alert: LeftAlert | undefined
 }
 
 /** What came after a dead one has come already when it is tried again. */

@@ -1,31 +1,29 @@
 /**
- * Telling people that an observer failed: at most one message per observer and five minutes, with the number it stands
- * for. An alert is a delivery like any other, added in the transaction that gave the action up.
+ * Alerts say that an observer failed: at most one message per observer and five minutes, with the number of failures it
+ * stands for. An alert is a delivery like any other, added in the transaction that gives the action up.
  */
 import { scopeOf } from '../conditions/index.ts'
 import type { Settings } from '../configuration/index.ts'
-import type { Delivering, NewDelivery, Work } from '../delivery/index.ts'
+import { toErrorRecord } from '../dead-letters/index.ts'
+import type { Work } from '../delivery/index.ts'
 import { AftercommitEvent } from '../events/index.ts'
 import type { AnyEvent } from '../log/index.ts'
 import type { Queryable } from '../postgres/index.ts'
 import { type Logger, parseRetry } from '../runtime/index.ts'
+import type { LeftAlert } from '../subscriptions/index.ts'
 import { type ActionType, idempotencyKeyOf } from './action.ts'
 import { DEFAULT_RETRY, type ObserverConfig, type PrepareAction } from './config/index.ts'
-import { countForAlert } from './registry-statements.ts'
-
-export interface Alert {
-  /** The name of an observer, or ALL_OBSERVERS. */
-  readonly about: string
-  readonly text: string
-}
+import { raiseAlert } from './registry-statements.ts'
 
 export interface Alerts {
-  /** What this process must be able to do to send them. */
+  /** Handlers of the deliveries that send alerts. */
   readonly works: readonly Work[]
-  /** In the transaction of what went wrong. Nothing when nobody is to be told, or was told a moment ago. */
-  raise(db: Queryable, alert: Alert): Promise<void>
-  /** Raises one for an action that was given up, where its observer says so. */
-  onDead(tx: Queryable, observer: ObserverConfig, event: AnyEvent, error: unknown): Promise<void>
+  /** An alert about an observer, or ALL_OBSERVERS. Undefined without a channel to send it. */
+  alert(about: string, text: string): LeftAlert | undefined
+  /** The alert for an action that was given up, where its observer asks for one. */
+  afterDeath(observer: ObserverConfig, error: unknown): LeftAlert | undefined
+  /** Counts the failure and, if an alert is due, adds it in the caller's transaction. */
+  raise(db: Queryable, alert: LeftAlert | undefined): Promise<void>
 }
 
 const EVERY_SECONDS = 300
@@ -35,52 +33,46 @@ export function createAlerts(
   {
     actionTypes,
     prepare,
-    delivering,
     logger,
-    count = countForAlert,
+    raise = raiseAlert,
   }: {
     actionTypes: ReadonlyMap<string, ActionType>
     prepare: PrepareAction
-    delivering: Pick<Delivering, 'add'>
     logger: Logger
-    count?: typeof countForAlert
+    raise?: (db: Queryable, alert: LeftAlert) => Promise<void>
   },
 ): Alerts {
   const channels = [
     ...(slack === null ? [] : [{ type: 'slack', config: { channel: slack, message: MESSAGE } }]),
     ...(email === null ? [] : [{ type: 'email', config: { to: email, subject: SUBJECT, text: MESSAGE } }]),
   ]
-  const works = channels.map(({ type, config }) => toWork(actionTypes.get(type)!, config, prepare))
+  const works = channels.map(({ type, config }) => toWork(actionTypes.get(type)!, config, prepare, logger))
 
-  const raise: Alerts['raise'] = async (db, { about, text }) => {
-    if (works.length === 0) return
-    const failures = await count(db, about, EVERY_SECONDS)
-    if (failures === null) return
-    const payload = { about, text, count: failures, at: new Date().toISOString() }
-    const deliveries: NewDelivery[] = works.map(({ name }) => ({ kind: 'action', name, owner: name, payload }))
-    await delivering.add(db, deliveries)
-    logger.warn({ observer: about, count: failures }, 'alert sent')
+  function alert(about: string, text: string): LeftAlert | undefined {
+    if (works.length === 0) return undefined
+    return { about, text, channels: works.map(({ name }) => name), everySeconds: EVERY_SECONDS }
   }
 
   return {
     works,
-    raise,
-    async onDead(tx, { name, onFailure }, _, error) {
-      if (onFailure !== 'alert') return
-      await raise(tx, { about: name, text: error instanceof Error ? error.message : String(error) })
+    alert,
+    afterDeath: ({ name, onFailure }, error) =>
+      onFailure === 'alert' ? alert(name, toErrorRecord(error).message) : undefined,
+    async raise(db, raised) {
+      if (raised) await raise(db, raised)
     },
   }
 }
 
 /** No observer can have a name in parentheses. */
 const ALERTS = '(alerts)'
-/** What an alert about the backlog is about: an observer named `observers` has alerts of its own. */
+/** The subject of an alert about the backlog: an observer named `observers` has alerts of its own. */
 export const ALL_OBSERVERS = '(observers)'
 
 const SUBJECT = 'aftercommit: {{ about }} failed'
 const MESSAGE = '{{ about }}: {{ text }}{% if count > 1 %} ({{ count }} times since the last message){% endif %}'
 
-function toWork(type: ActionType, config: object, prepare: PrepareAction): Work {
+function toWork(type: ActionType, config: object, prepare: PrepareAction, logger: Logger): Work {
   const prepared = prepare(type, config, { env: [], events: undefined })
   const name = `${ALERTS}/${type.type}`
   return {
@@ -100,6 +92,8 @@ function toWork(type: ActionType, config: object, prepare: PrepareAction): Work 
         signal,
         scope: scopeOf(event, {}),
       })
+      const { about, count } = delivery.payload as { about: string; count: number }
+      logger.warn({ observer: about, count, channel: type.type }, 'alert sent')
     },
     toEvent: ({ id, payload }) => toEvent(String(id), payload),
   }

@@ -14,6 +14,7 @@ import { type AnyEvent, settledPosition } from '../log/index.ts'
 import type { Database } from '../postgres/index.ts'
 import type { Clock, Health, Logger, Registry } from '../runtime/index.ts'
 import {
+  type CallContext,
   type Definition,
   type HandlerContext,
   type SubscriptionsPart,
@@ -23,7 +24,7 @@ import {
 import type { ClosableActionContext } from './actions/index.ts'
 import { ALL_OBSERVERS, type Alerts, createAlerts } from './alerts.ts'
 import type { CheckPorts, ObserverConfig, PrepareAction } from './config/index.ts'
-import { createExecutor, createRunningObserver, type Executor } from './executor.ts'
+import { createExecutor, createRunningObserver, type EventCall, type Executor } from './executor.ts'
 import { listedEnv } from './listed-env.ts'
 import { createMeasures } from './measures.ts'
 import { createRecorder } from './recorder.ts'
@@ -74,6 +75,8 @@ export interface Engine {
 
 /** What is still under way with an old configuration has so long to end. */
 const FAREWELL_MS = 600_000
+/** Events whose actions have begun and that no checkpoint has passed: so many may be attempted again after a kill. */
+const MOST_UNSAVED = 256
 /** Where an action begins of which that is not known yet: nowhere. */
 const NOWHERE = 2n ** 63n - 1n
 
@@ -108,7 +111,7 @@ export function createEngine(parts: EngineParts): Engine {
     process: parts.process,
     backlog: async () => wanted && selectBacklog(database, wanted.rules.subscription),
     threshold: () => wanted?.threshold ?? Number.POSITIVE_INFINITY,
-    alert: async (text) => wanted?.alerts.raise(database, { about: aboutAll(wanted.rules.group), text }),
+    alert: async (text) => wanted?.alerts.raise(database, wanted.alerts.alert(aboutAll(wanted.rules.group), text)),
   })
   const standing = createStanding({
     ...parts,
@@ -131,7 +134,7 @@ export function createEngine(parts: EngineParts): Engine {
       head: await settledPosition(database),
     }
     const env = listedEnv(settings.templates.env, parts.env)
-    const alerts = createAlerts(settings, { actionTypes, prepare, delivering, logger })
+    const alerts = createAlerts(settings, { actionTypes, prepare, logger })
     const recordsAll = (parts.runtime.record ?? settings.runtime.record) === 'all'
     const acting = {
       ...parts,
@@ -139,7 +142,7 @@ export function createEngine(parts: EngineParts): Engine {
       measure: measures.action,
       record: (record: Parameters<typeof recorder.add>[0]) =>
         recordsAll || record.status !== 'success' || record.attempt > 1 ? recorder.add(record) : undefined,
-      onDead: alerts.onDead,
+      alerts,
     }
     const running = on.map((config) => createRunningObserver(config, () => NOWHERE, acting))
     const actions = running.flatMap((observer) => observer.actions)
@@ -147,7 +150,6 @@ export function createEngine(parts: EngineParts): Engine {
       ...acting,
       reactions,
       recordsAll,
-      record: recorder.add,
       count: measures.event,
     })
     const capacity = parts.runtime.channelCapacity ?? settings.runtime.channelCapacity
@@ -235,7 +237,7 @@ export function createEngine(parts: EngineParts): Engine {
       settled = wanted
     },
     async alert(about, text) {
-      await wanted?.alerts.raise(database, { about, text })
+      await wanted?.alerts.raise(database, wanted.alerts.alert(about, text))
     },
     async stop() {
       await upkeep.stop()
@@ -260,21 +262,27 @@ function toSubscription(
       // Where new actions begin, so that nothing lies between them and a subscription that is new too.
       from: head,
       concurrency: Math.min(capacity, 1_000),
-      // Calls limit themselves; what is slow becomes a row and lets its event go.
+      // Actions limit themselves.
       timeout: '15m',
       onFailure: 'skip',
-      handle: (event: AnyEvent, context: HandlerContext) => executor.handle(event, () => context.signal),
+      handle: (event: AnyEvent, context: HandlerContext) => executor.handle(event, toEventCall(context)),
     },
     {
       kind: 'observers',
       version,
       begin,
       // One event asks for many things: only the one that ends the process is to be given up.
-      handleSuspect: (event, context) => executor.handle(event, () => context.signal, true),
+      handleSuspect: (event, context) => executor.handle(event, { ...toEventCall(context), isSuspect: true }),
       // Order is a matter of each observer.
       keyOf: (event) => event.id,
+      mostUnsaved: MOST_UNSAVED,
+      leaves: true,
     },
   )
+}
+
+function toEventCall(context: HandlerContext): EventCall {
+  return { signal: () => context.signal, leaving: (context as CallContext).leaving }
 }
 
 /** Without a start it would act on everything that was ever kept. */

@@ -1,10 +1,12 @@
 /**
- * What happens for one event: find the observers it concerns, ask their conditions, do what they say. Nothing is written
- * for an event that matches nothing, nor for an action that succeeds, unless every run is recorded.
+ * One event: find its observers, evaluate their conditions, attempt their actions. Nothing is written here. What an event
+ * leaves behind goes with the checkpoint: nothing for an event without a match, nor for an action that succeeds unless every
+ * run is recorded.
  */
 import { type Scope, scopeOf } from '../conditions/index.ts'
 import type { Reactions } from '../delivery/index.ts'
 import type { AnyEvent } from '../log/index.ts'
+import { type Leaving, Leftovers } from '../subscriptions/index.ts'
 import { type ActingParts, createRunningAction, type RunningAction } from './acting.ts'
 import type { ObserverConfig } from './config/index.ts'
 import { createMatching } from './matching.ts'
@@ -39,9 +41,17 @@ export interface ExecutorParts extends ObserverRunParts {
   readonly count: (type: string, outcome: EventOutcome) => void
 }
 
+/** How an event is run. */
+export interface EventCall {
+  readonly signal: () => AbortSignal
+  /** The event may have ended the process before. */
+  readonly isSuspect?: boolean
+  readonly leaving?: Leaving | undefined
+}
+
 export interface Executor {
-  /** Undefined when nothing has to be waited for. `isSuspect`: the event may be what ended the process before. */
-  handle(event: AnyEvent, signal: () => AbortSignal, isSuspect?: boolean): Promise<unknown> | undefined
+  /** What the event leaves behind; without a promise when all ended at once. */
+  handle(event: AnyEvent, call: EventCall): Promise<Leftovers> | Leftovers | undefined
 }
 
 export function createExecutor(observers: readonly RunningObserver[], parts: ExecutorParts): Executor {
@@ -52,11 +62,11 @@ export function createExecutor(observers: readonly RunningObserver[], parts: Exe
     observer: RunningObserver,
     event: AnyEvent,
     scope: Scope,
-    signal: () => AbortSignal,
-    isSuspect: boolean,
-  ) {
+    left: Leftovers,
+    { signal, isSuspect = false, leaving }: EventCall,
+  ): Promise<void> | undefined {
     const { config } = observer
-    const actions = observer.actions.filter(({ start }) => event.position > start)
+    const actions = unsettled(observer, leaving).filter(({ start }) => event.position > start)
     if (actions.length === 0) return undefined
     const fields = { event_id: event.id, event_type: event.type, observer: config.name }
     const verdict = config.compiled.condition?.evaluate(scope) ?? HOLDS
@@ -72,11 +82,12 @@ export function createExecutor(observers: readonly RunningObserver[], parts: Exe
       parts.count(event.type, 'matched')
     }
     const run = new ObserverRun(parts, config, event, scope, error, isSuspect)
-    return config.sequential && actions.length > 1 ? runInTurn(run, actions, signal) : runAll(run, actions, signal)
+    const runActions = config.sequential && actions.length > 1 ? runInTurn : runAll
+    return runActions(run, actions, left, signal)
   }
 
   /** What one throws must not keep others from acting, nor leave a promise of theirs that nobody waits for. */
-  function observeSafely(...asked: Parameters<typeof observe>): Promise<unknown> | undefined {
+  function observeSafely(...asked: Parameters<typeof observe>): Promise<void> | undefined {
     try {
       return observe(...asked)
     } catch (error) {
@@ -85,23 +96,30 @@ export function createExecutor(observers: readonly RunningObserver[], parts: Exe
   }
 
   /** In declared order, without waiting for one another. */
-  function runAll(run: ObserverRun, actions: readonly RunningAction[], signal: () => AbortSignal) {
+  function runAll(run: ObserverRun, actions: readonly RunningAction[], left: Leftovers, signal: () => AbortSignal) {
     const asked = actions.map((action) => run.reactionOf(action))
-    const ended = reactions.react(asked, signal)
-    return ended === undefined ? run.finish() : ended.then(() => run.finish())
+    const ended = reactions.react(asked, left, signal)
+    if (ended) return ended.then(() => run.finish(left))
+    run.finish(left)
+    return undefined
   }
 
-  /** The next one starts when the one before is done; what becomes a row takes the rest with it. */
-  async function runInTurn(run: ObserverRun, actions: readonly RunningAction[], signal: () => AbortSignal) {
+  /** The next one starts when the one before is done; an action that becomes a row takes the rest with it. */
+  async function runInTurn(
+    run: ObserverRun,
+    actions: readonly RunningAction[],
+    left: Leftovers,
+    signal: () => AbortSignal,
+  ) {
     for (const [index, action] of actions.entries()) {
-      await reactions.react([run.reactionOf(action, actions.slice(index + 1))], signal)
+      await reactions.react([run.reactionOf(action, actions.slice(index + 1))], left, signal)
       if (run.lastOutcome !== 'success') break
     }
-    await run.finish()
+    run.finish(left)
   }
 
   return {
-    handle(event, signal, isSuspect = false) {
+    handle(event, call) {
       const found = matching.find(event)
       const fields = tellsDetails ? { event_id: event.id, event_type: event.type, observers: found.length } : undefined
       if (fields) logger.debug(fields, 'processing event')
@@ -111,16 +129,34 @@ export function createExecutor(observers: readonly RunningObserver[], parts: Exe
         return undefined
       }
       const scope = scopeOf(event, parts.env)
-      let pending: Promise<unknown>[] | undefined
+      const left = new Leftovers(call.leaving?.writeEarly)
+      let pending: Promise<void>[] | undefined
       for (const observer of found) {
-        const end = observeSafely(observer, event, scope, signal, isSuspect)
+        const end = observeSafely(observer, event, scope, left, call)
         if (end === undefined) continue
         pending ??= []
         pending.push(end)
       }
-      return pending && (pending.length === 1 ? pending[0] : Promise.all(pending))
+      if (pending) return whenAllEnded(pending, left)
+      return left.isEmpty ? undefined : left
     },
   }
+}
+
+/** Rejects with the first failure, once nothing more is added. */
+async function whenAllEnded(pending: readonly Promise<void>[], left: Leftovers): Promise<Leftovers> {
+  const ends = await Promise.allSettled(pending)
+  const failed = ends.find((end) => end.status === 'rejected')
+  if (!failed) return left
+  left.drop()
+  throw failed.reason
+}
+
+/** Actions whose row or letter is written are not attempted again; a row of a sequence has the rest of it. */
+function unsettled({ actions, config }: RunningObserver, leaving: Leaving | undefined): readonly RunningAction[] {
+  if (!leaving || leaving.settled.length === 0) return actions
+  const left = actions.filter(({ owner }) => !leaving.settled.includes(owner))
+  return config.sequential && left.length < actions.length ? [] : left
 }
 
 const HOLDS = { holds: true } as const

@@ -4,17 +4,16 @@ import type { Scope } from '../conditions/index.ts'
 import type { Reaction, ReactionEnd } from '../delivery/index.ts'
 import type { AnyEvent } from '../log/index.ts'
 import type { Clock, Logger } from '../runtime/index.ts'
+import type { Leftovers } from '../subscriptions/index.ts'
 import type { RunningAction } from './acting.ts'
 import type { ActionResult } from './action.ts'
 import type { ObserverConfig } from './config/index.ts'
-import { type ActionRecord, failed, kept, type RunRecord, succeeded, toRunRecord } from './run-record.ts'
+import { type ActionRecord, failed, kept, succeeded, toRunRecord } from './run-record.ts'
 
 export interface ObserverRunParts {
   readonly clock: Clock
   readonly logger: Logger
   readonly tellsDetails: boolean
-  /** Undefined when it is not kept. */
-  readonly record: (record: RunRecord) => Promise<void> | undefined
   /** Whether runs without a problem are kept as well. */
   readonly recordsAll: boolean
   readonly measure: (type: string, outcome: 'success' | 'failure', durationMs: number) => void
@@ -63,7 +62,7 @@ export class ObserverRun {
     const key = this.#keyOf()
     return {
       work: action.work,
-      eventId: event.id,
+      event,
       owner: action.owner,
       destination: action.destination,
       tenant: event.tenant ?? '',
@@ -85,16 +84,17 @@ export class ObserverRun {
         })
       },
       payload: () => action.payload(event, { check: this.#conditionError !== undefined, next }),
-      conclude: (context) => action.conclude(event, 1, succeeded(action.config.name, result!), { key, next }, context),
+      afterDeath: (error) => action.afterDeath(event, { key, next, check: this.#conditionError !== undefined }, error),
       onEnd: (end) => this.#ended(action, end, result),
     }
   }
 
-  /** Undefined when nothing is kept. */
-  finish(): Promise<void> | undefined {
-    const { recordsAll, record, clock } = this.#parts
-    if (!recordsAll && !this.#isProblem) return undefined
-    return record(toRunRecord(this.#event, this.#observer.name, 1, this.#records, clock.monotonic() - this.#startedMs))
+  /** Leaves the run record, if it is to be kept. */
+  finish(left: Leftovers): void {
+    const { recordsAll, clock } = this.#parts
+    if (!recordsAll && !this.#isProblem) return
+    const tookMs = clock.monotonic() - this.#startedMs
+    left.runs.push(toRunRecord(this.#event, this.#observer.name, 1, this.#records, tookMs))
   }
 
   #ended({ config }: RunningAction, { outcome, error }: ReactionEnd, result: ActionResult | undefined): void {

@@ -1,7 +1,7 @@
 /**
- * Writes run records, many in one statement: while one is under way, what comes meanwhile waits for the next. A record
- * is written before its event is passed, so it is there whenever the checkpoint says that the event was handled. A
- * database that refuses it costs the record, never the event.
+ * Writes run records of later attempts, many in one statement: while one is under way, records that come meanwhile wait for
+ * the next. A database that refuses a record costs the record, never the attempt. Records of first attempts go with the
+ * checkpoint.
  */
 import { stringifyJson } from '../events/index.ts'
 import type { Queryable } from '../postgres/index.ts'

@@ -4,6 +4,7 @@ import { DEFAULT_GROUP } from '../configuration/index.ts'
 import { type DestinationLimits, saveLimits } from '../delivery/index.ts'
 import { AftercommitError } from '../errors.ts'
 import type { Database, Queryable } from '../postgres/index.ts'
+import type { LeftAlert } from '../subscriptions/index.ts'
 
 export interface RegisteredObserver {
   readonly observer: string
@@ -203,19 +204,9 @@ export async function selectVersionsAt(db: Queryable, position: bigint): Promise
     }))
 }
 
-/** Counts a failure; answers how many it stands for when an alert is due now, else null. One per observer and time. */
-export async function countForAlert(db: Queryable, observer: string, everySeconds: number): Promise<number | null> {
-  const { rows } = await db.query<{ due: boolean; count: string }>(
-    `insert into ${db.schema}.observer_alerts as a (observer, sent_at, count)
-     values ($1::text, clock_timestamp(), 0)
-     on conflict (observer) do update
-       set count = case when a.sent_at < clock_timestamp() - make_interval(secs => ($2::text)::float8) then 0 else a.count + 1 end,
-           sent_at = case when a.sent_at < clock_timestamp() - make_interval(secs => ($2::text)::float8)
-             then clock_timestamp() else a.sent_at end
-     returning count = 0 as due, (select o.count::text from ${db.schema}.observer_alerts o where o.observer = $1::text) as count`,
-    [observer, String(everySeconds)],
-  )
-  const { due, count } = rows[0]!
-  // The row as it was before: what was counted since the last alert, and this one.
-  return due ? Number(count ?? 0) + 1 : null
+/** Counts a failure; if no alert about the same was added for a while, adds one delivery per channel. */
+export async function raiseAlert(db: Queryable, { about, text, channels, everySeconds }: LeftAlert): Promise<void> {
+  await db.query(`select ${db.schema}.raise_alert(($1::text)::jsonb)`, [
+    JSON.stringify({ about, text, channels, every_seconds: everySeconds }),
+  ])
 }

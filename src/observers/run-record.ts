@@ -100,7 +100,7 @@ export function failed(
   }
 }
 
-/** It was not begun here, or had not ended: a row stands for it. */
+/** The first attempt could not begin: a row stands for it. */
 export function kept(name: string, type: string): ActionRecord {
   return { name, type, outcome: 'kept', message: 'kept as a delivery', duration_ms: 0 }
 }

@@ -5,8 +5,9 @@ import { type AnyEvent, liftEvent } from '../log/index.ts'
 import type { Queryable, Transaction } from '../postgres/index.ts'
 import { isThenable } from '../runtime/index.ts'
 import { assertAuthorized } from './authorize.ts'
-import { CallContext, causedBy, withinTime } from './handler-call.ts'
+import { CallContext, causedBy, type Leaving, withinTime } from './handler-call.ts'
 import type { Item } from './lanes.ts'
+import { Leftovers } from './leftovers.ts'
 import { removeParked, resolveLetter } from './letter-statements.ts'
 import type { RunState } from './run-state.ts'
 import { saveCheckpoint } from './statements.ts'
@@ -19,8 +20,8 @@ export interface Call {
   readonly byHandler: () => boolean
 }
 
-/** Calls the handler with one event. Undefined when it was done at once; throws what it throws at once. */
-export function callHandler(run: RunState, item: Item): Call | undefined {
+/** Calls the handler with one event. Without a call where it was done at once; throws what it throws at once. */
+export function callHandler(run: RunState, item: Item): Call | Leftovers | undefined {
   if (item.keyError !== undefined) throw item.keyError
   const event = readable(run, item.event)
   const attempt = item.attempts + 1
@@ -31,10 +32,12 @@ export function callHandler(run: RunState, item: Item): Call | undefined {
     )
   }
   const context = new CallContext(run.definition.id, event, attempt, redriven, undefined)
+  if (run.definition.leaves) context.leaving = toLeaving(run, item)
   const called = run.definition.authorize
     ? callAuthorized(run, item.event, [event], context, item.suspect)
     : handle(run, item.event, [event], context, item.suspect)
-  return isThenable(called) ? watch(run, called, context) : undefined
+  if (isThenable(called)) return watch(run, called, context)
+  return called instanceof Leftovers ? called : undefined
 }
 
 /** Calls the handler with several events at once. */
@@ -57,6 +60,18 @@ export async function settleRedriven(run: RunState, db: Queryable, item: Item): 
       ? await resolveLetter(db, run.lease, item.letter!)
       : await removeParked(db, run.lease, item.event.position)
   if (!kept) throw leaseLost(run)
+}
+
+function toLeaving({ saver, writer }: RunState, { event, source }: Item): Leaving | undefined {
+  // A redriven event is not unfinished: no checkpoint holds its place.
+  if (source !== 'log') return undefined
+  return {
+    settled: saver.settledOf(event),
+    writeEarly(part) {
+      saver.keepPart(event, part)
+      void writer.finished()
+    },
+  }
 }
 
 /** A copy for this attempt, with the payload in its newest form. */

@@ -82,6 +82,10 @@ export interface Definition {
   readonly batchSize: number
   readonly timeoutMs: number
   readonly failingAfter: number
+  /** Events whose calls have begun and that are in no committed checkpoint, at most: so many may be repeated after a kill. */
+  readonly mostUnsaved: number
+  /** Its handler answers with Leftovers. */
+  readonly leaves: boolean
 }
 
 /** Events read and not finished, at most. */
@@ -90,7 +94,9 @@ export const WINDOW = 1_000
 const RETRY: RetryOptions = { maxAttempts: 4, initialDelay: '1s', maxDelay: '60s' }
 
 /** What only parts of this library ask of a subscription. */
-export type DefinitionExtras = Partial<Pick<Definition, 'kind' | 'version' | 'begin' | 'keyOf' | 'handleSuspect'>>
+export type DefinitionExtras = Partial<
+  Pick<Definition, 'kind' | 'version' | 'begin' | 'keyOf' | 'handleSuspect' | 'mostUnsaved' | 'leaves'>
+>
 
 export function toDefinition(options: SubscriptionOptions, extras: DefinitionExtras = {}): Definition {
   const { id, handle, handleBatch, transactional = false, concurrency = 1, on = ['*'], tenant } = options
@@ -137,6 +143,8 @@ export function toDefinition(options: SubscriptionOptions, extras: DefinitionExt
     batchSize,
     timeoutMs: toMs(options.timeout ?? '30s', `${id}.timeout`),
     failingAfter,
+    mostUnsaved: extras.mostUnsaved ?? Number.POSITIVE_INFINITY,
+    leaves: extras.leaves ?? false,
   }
 }
 

@@ -125,7 +125,7 @@ export async function seekTo(db: Queryable, id: string, position: bigint): Promi
     `with woken as (
        update ${db.schema}.subscriptions set status = 'active', reason = null, updated_at = clock_timestamp() where id = $1::text)
      update ${db.schema}.subscription_partitions
-        set position = ($2::text)::bigint, done = '{}', term = term + 1, owner = null, lease_until = null, clean = true,
+        set position = ($2::text)::bigint, done = '{}', settled = '{}', term = term + 1, owner = null, lease_until = null, clean = true,
             trying = null, tries = 0, updated_at = clock_timestamp(), epoch = (select epoch from ${db.schema}.log_state)
       where id = $1::text`,
     [id, position.toString()],

@@ -3,6 +3,15 @@ import { AftercommitError } from '../errors.ts'
 import type { AnyEvent } from '../log/index.ts'
 import { type Cause, type Clock, formatDuration, LazySignal, runWithCause, withDeadline } from '../runtime/index.ts'
 import type { HandlerContext } from './definition.ts'
+import type { Leftovers } from './leftovers.ts'
+
+/** What an event left before it was finished, now or at an earlier owner. */
+export interface Leaving {
+  /** Owners of actions that are not to be attempted again. */
+  readonly settled: readonly string[]
+  /** Writes a part while the event goes on. */
+  writeEarly(part: Leftovers): void
+}
 
 /** The signal is made when somebody looks at it: most handlers never do, and it costs more than the rest of the call. */
 export class CallContext extends LazySignal implements HandlerContext {
@@ -11,6 +20,8 @@ export class CallContext extends LazySignal implements HandlerContext {
   readonly idempotencyKey: string
   readonly redriven: boolean
   readonly tx: unknown
+  /** For handlers that leave rows and letters; see Leftovers. */
+  leaving: Leaving | undefined
 
   constructor(subscription: string, event: AnyEvent, attempt: number, redriven: boolean, tx: unknown) {
     super()

@@ -12,6 +12,12 @@ export interface Lease {
   readonly done: string
   /** The owner before gave it back. */
   readonly clean: boolean
+  /** Owners in a row that died while the position stayed the same, the one before included. */
+  readonly deaths: number
+  /** Number of the last write of an owner. */
+  readonly save: bigint
+  /** Of unfinished events: owners of actions whose row or dead letter is written, by position. */
+  readonly settled: Readonly<Record<string, readonly string[]>>
   /** Events below this were dropped by retention. */
   readonly keptFrom: bigint
   /** Where history forked since the checkpoint was written; null when it did not. */
@@ -39,7 +45,7 @@ export async function takeLeases(
   gone: readonly string[],
   { force, locked }: { force: boolean; locked: boolean },
 ): Promise<Lease[]> {
-  const { rows } = await db.query<Record<string, string | boolean | null>>(
+  const { rows } = await db.query<Record<string, string | number | boolean | null>>(
     `with me as (
        update ${db.schema}.processes set locked = $5::boolean where process = $1::text and locked <> $5::boolean),
      wanted as (
@@ -55,11 +61,12 @@ export async function takeLeases(
                or p.owner = any (array(select jsonb_array_elements_text(($3::text)::jsonb))))
           for update of p skip locked)
      update ${db.schema}.subscription_partitions p
-        set owner = $1::text, term = p.term + 1, clean = false,
+        set owner = $1::text, term = p.term + 1, clean = false, deaths = case when free.clean then 0 else p.deaths + 1 end,
             lease_until = clock_timestamp() + interval '${LEASE_SECONDS} seconds'
        from free
       where p.id = free.id and p.partition = free.partition
-     returning p.id, p.term::text as term, p.position::text as pos, p.done::text as done, free.clean,
+     returning p.id, p.term::text as term, p.position::text as pos, p.done::text as done, free.clean, p.deaths, p.save::text as save,
+       p.settled::text as settled,
        (select kept_from::text from ${db.schema}.log_state) as kept_from, ${SERVER} as server, free.status, free.reason,
        (select min(e.began_after)::text from ${db.schema}.epochs e where e.epoch > free.epoch) as forked_at`,
     [
@@ -77,6 +84,9 @@ export async function takeLeases(
     position: BigInt(row.pos as string),
     done: String(row.done),
     clean: row.clean as boolean,
+    deaths: Number(row.deaths),
+    save: BigInt(row.save as string),
+    settled: JSON.parse(row.settled as string),
     keptFrom: BigInt(row.kept_from as string),
     forkedAt: row.forked_at === null ? null : BigInt(row.forked_at as string),
     failing: row.status === 'failing',

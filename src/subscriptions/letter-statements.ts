@@ -11,7 +11,8 @@ export async function writeLetter(db: Queryable, held: Held, to: Checkpoint, let
     `with moved as (
        update ${db.schema}.subscription_partitions
           set position = ($3::text)::bigint, done = ($4::text)::int8multirange, last_event_id = $5::text,
-              updated_at = clock_timestamp(), trying = null, tries = 0
+              updated_at = clock_timestamp(), trying = null, tries = 0,
+              deaths = case when position < ($3::text)::bigint then 0 else deaths end
         where id = $1::text and term = ($2::text)::bigint and ${SERVER} = $14::text
        returning id),
      letter as (
@@ -66,7 +67,8 @@ export async function parkEvents(
   const { rows } = await db.query<{ moved: boolean }>(
     `with moved as (
        update ${db.schema}.subscription_partitions
-          set position = ($3::text)::bigint, done = ($4::text)::int8multirange, updated_at = clock_timestamp()
+          set position = ($3::text)::bigint, done = ($4::text)::int8multirange, updated_at = clock_timestamp(),
+              deaths = case when position < ($3::text)::bigint then 0 else deaths end
         where id = $1::text and term = ($2::text)::bigint and ${SERVER} = $6::text
        returning id),
      copied as (

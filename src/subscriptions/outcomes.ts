@@ -7,6 +7,7 @@ import { settleRedriven } from './calls.ts'
 import { decideFailure } from './failure.ts'
 import { afterFailure, streakFields } from './fault-streak.ts'
 import type { Item } from './lanes.ts'
+import type { Leftovers } from './leftovers.ts'
 import { markStreak, parkEvents, redriveStreak, returnLetter, writeLetter } from './letter-statements.ts'
 import type { RunState } from './run-state.ts'
 import { countTry, saveStatus } from './statements.ts'
@@ -24,21 +25,31 @@ export async function untilEnded(run: RunState, lingering: Promise<unknown>): Pr
 }
 
 /** A promise only where something is waited for: far behind, most events are done with at once. */
-export function succeed(run: RunState, item: Item): Promise<void> | undefined {
+export function succeed(run: RunState, item: Item, left?: Leftovers): Promise<void> | undefined {
   const { definition, parts, lanes, progress } = run
   run.handled++
   parts.metrics.handled.inc()
-  if (item.source !== 'log') return succeedRedriven(run, item)
+  if (item.source !== 'log') return succeedRedriven(run, item, left)
   lanes.finish(item)
-  progress.finish(item.event.position, item.event.id)
+  // An event of which a part is about to be written is passed behind that part.
+  if (left && (!left.isEmpty || run.saver.settledOf(item.event).length > 0)) {
+    run.saver.keep(item.event, left)
+  } else {
+    left?.close()
+    progress.finish(item.event.position, item.event.id)
+  }
   const written = definition.transactional ? undefined : run.writer.finished()
   if (item.isShown) outdate(run, item)
   if (!mustRecover(run)) return written
   return written ? written.then(() => recover(run)) : recover(run)
 }
 
-async function succeedRedriven(run: RunState, item: Item): Promise<void> {
+async function succeedRedriven(run: RunState, item: Item, left?: Leftovers): Promise<void> {
   const { definition, parts, lanes } = run
+  if (left) {
+    run.saver.keep(item.event, left)
+    await run.writer.flush()
+  }
   if (!definition.transactional) await settleRedriven(run, parts.database.control, item)
   lanes.finish(item)
   if (!lanes.isHeld(item.key)) run.nudge()

@@ -10,6 +10,7 @@ import type { Lanes } from './lanes.ts'
 import type { Lease } from './lease-statements.ts'
 import type { SubscriptionMetrics } from './metrics.ts'
 import type { Progress } from './progress.ts'
+import type { Saver } from './saver.ts'
 
 export interface RunParts {
   readonly database: Database
@@ -39,6 +40,7 @@ export interface RunState {
   readonly progress: Progress
   readonly lanes: Lanes
   readonly writer: CheckpointWriter
+  readonly saver: Saver
   /** Keys with a letter in front of them. */
   readonly parkedKeys: Set<string>
   /** Calls under way. */
@@ -58,7 +60,7 @@ export interface RunState {
   nudge(): void
   /** Something may have become due. */
   wake(): void
-  /** What writes a checkpoint computes and writes it in here, one after the other: a later write is never the older one. */
+  /** Writes of the checkpoint run in here, one after the other, each when the outcome of the one before is known. */
   exclusively<T>(write: () => Promise<T>): Promise<T>
   /** The reason shown in the database is out of date once something succeeds. */
   showsReason: boolean

@@ -5,8 +5,9 @@
  *   the handler fails        its key waits for the next try; after the last one the event becomes a letter (park, skip)
  *                            or the subscription stops
  *   it fails for key after key   the handler is broken: `failing` keeps the checkpoint and tries the head until it succeeds
- *   the owner before died    what it may have begun is run one by one, each try written down before it begins, so that an
- *                            event which ends the process is counted and parked
+ *   the owner before died    what it may have begun is run again. After a second death at the same position it is run one by
+ *                            one, each try written down before it begins, so that an event which ends the process is counted
+ *                            and parked
  *   history forked or went   it stops and says so, rather than go on from a place that is no longer there
  *   a letter was marked      it is redriven, then what waits behind it, in order; then its key is free
  *   nothing to do            waits for the tailer, a due try or a nudge
@@ -23,10 +24,11 @@ import type { Lease } from './lease-statements.ts'
 import { selectParkedKeys } from './letter-statements.ts'
 import { park } from './outcomes.ts'
 import { Pages } from './pages.ts'
-import { Progress } from './progress.ts'
+import { type Checkpoint, Progress } from './progress.ts'
 import { redriveMarked } from './redrive.ts'
 import type { RunEnd, RunParts, RunState } from './run-state.ts'
-import { saveCheckpoint, saveStatus } from './statements.ts'
+import { Saver } from './saver.ts'
+import { saveStatus } from './statements.ts'
 import { tryEvent } from './tries.ts'
 
 /** After so many events that were done with at once, others in this process get a turn: a stop, or a checkpoint. */
@@ -41,6 +43,7 @@ export class Runner implements RunState {
   readonly progress: Progress
   readonly lanes = new Lanes()
   readonly writer
+  readonly saver: Saver
   readonly parkedKeys = new Set<string>()
   readonly calls = new Set<CallContext>()
   careful: number
@@ -64,7 +67,8 @@ export class Runner implements RunState {
     this.definition = definition
     this.lease = lease
     this.parts = parts
-    this.careful = lease.clean ? 0 : WINDOW
+    // After one death all that may have begun runs again together; only a second one makes an event of it the suspect.
+    this.careful = lease.deaths > 1 ? WINDOW : 0
     this.failing = lease.failing
     this.showsReason = lease.reason !== null
     this.logRepeatedly = createThrottledLog({ logger: parts.logger, clock: parts.clock })
@@ -72,10 +76,18 @@ export class Runner implements RunState {
     this.progress = new Progress(lease.position, lease.done)
     this.#waker = createWaker(parts.clock)
     this.#pages = new Pages({ definition, tailer: parts.tailer, limit: parts.limit })
+    this.saver = new Saver({
+      db: parts.database.control,
+      lease,
+      progress: this.progress,
+      logger: parts.logger,
+      onLost: () => this.end('lost'),
+      onSaved: ({ checkpoint }) => this.#saved(checkpoint),
+    })
     this.writer = createCheckpointWriter({
       mode: definition.checkpoint,
       clock: parts.clock,
-      save: () => this.exclusively(() => this.#saveCheckpoint()),
+      save: () => this.exclusively(() => this.saver.save()),
       onError: (error) =>
         parts.logger.warn({ subscription: definition.id, err: error }, 'checkpoint not written; it is tried again'),
     })
@@ -116,7 +128,7 @@ export class Runner implements RunState {
   }
 
   exclusively<T>(write: () => Promise<T>): Promise<T> {
-    const done = this.#writes.then(write)
+    const done = this.#writes.then(() => this.saver.settle()).then(write)
     this.#writes = done.catch(() => {})
     return done
   }
@@ -195,8 +207,9 @@ export class Runner implements RunState {
 
   /** Nothing new is begun while the window is full, all lanes are busy, or everything waits for the head. */
   #mustWait(): boolean {
-    const { concurrency, onFailure } = this.definition
-    if (this.#running >= concurrency || this.progress.held >= WINDOW) return true
+    const { concurrency, onFailure, mostUnsaved } = this.definition
+    const { held } = this.progress
+    if (this.#running >= concurrency || held >= WINDOW || held + this.saver.unsaved >= mostUnsaved) return true
     return (onFailure === 'stop' || this.failing) && this.lanes.busy
   }
 
@@ -314,12 +327,11 @@ export class Runner implements RunState {
     over.abort()
   }
 
-  async #saveCheckpoint(): Promise<void> {
+  #saved({ position }: Checkpoint): void {
     const { database, tellsDetails, logger } = this.parts
-    const checkpoint = this.progress.checkpoint()
-    if (!(await saveCheckpoint(database.control, this.lease, checkpoint))) return this.end('lost')
     database.commits.work++
-    if (tellsDetails) logger.debug({ subscription: this.lease.id, position: String(checkpoint.position) }, 'checkpoint')
+    if (tellsDetails) logger.debug({ subscription: this.lease.id, position: String(position) }, 'checkpoint')
+    if (this.definition.mostUnsaved < Number.POSITIVE_INFINITY) this.#waker.wake()
   }
 
   async #flush(): Promise<boolean> {

@@ -74,16 +74,34 @@ export async function selectTransactionLimits(db: Queryable): Promise<{ setting:
   return rows.map(({ setting, ms }) => ({ setting, ms: Number(ms) }))
 }
 
-/** Moves the checkpoint. False when the lease changed hands, in which case nothing was written. */
-export async function saveCheckpoint(db: Queryable, held: Held, to: Checkpoint): Promise<boolean> {
+/**
+ * Moves the checkpoint. False when nothing was written: the lease changed hands, or a write with this number or a later one
+ * is there already. Without a number, in a transaction that is not repeated, only the lease counts.
+ */
+export async function saveCheckpoint(
+  db: Queryable,
+  held: Held,
+  to: Checkpoint,
+  number: bigint | null = null,
+): Promise<boolean> {
   const { rowCount } = await db.query(
     `update ${db.schema}.subscription_partitions
         set position = ($3::text)::bigint, done = ($4::text)::int8multirange,
-            last_event_id = coalesce($5::text, last_event_id), updated_at = clock_timestamp()
+            last_event_id = coalesce($5::text, last_event_id), save = coalesce(($7::text)::bigint, save),
+            deaths = case when position < ($3::text)::bigint then 0 else deaths end, updated_at = clock_timestamp()
       where id = $1::text
         and term = ($2::text)::bigint
+        and save < coalesce(($7::text)::bigint, save + 1)
         and ${SERVER} = $6::text`,
-    [held.id, held.term.toString(), to.position.toString(), to.done, to.lastEventId, held.server],
+    [
+      held.id,
+      held.term.toString(),
+      to.position.toString(),
+      to.done,
+      to.lastEventId,
+      held.server,
+      number === null ? null : number.toString(),
+    ],
     { repeated: true },
   )
   return rowCount === 1

@@ -4,6 +4,7 @@
  */
 import { type Call, callHandler } from './calls.ts'
 import type { Item } from './lanes.ts'
+import { Leftovers } from './leftovers.ts'
 import { fail, fieldsOf, isDeadly, succeed } from './outcomes.ts'
 import type { RunState } from './run-state.ts'
 
@@ -22,28 +23,33 @@ async function tryCarefully(run: RunState, item: Item): Promise<void> {
 function call(run: RunState, item: Item): Promise<void> | undefined {
   const { logger, tellsDetails } = run.parts
   if (tellsDetails) logger.debug(fieldsOf(run, item), 'processing event')
-  let called: Call | undefined
+  let called: Call | Leftovers | undefined
   try {
     called = callHandler(run, item)
   } catch (error) {
     return run.lost ? undefined : fail(run, item, error, { byHandler: true })
   }
-  return called ? settle(run, item, called) : handled(run, item)
+  return called === undefined || called instanceof Leftovers ? handled(run, item, called) : settle(run, item, called)
 }
 
 async function settle(run: RunState, item: Item, { result, lingering, byHandler }: Call): Promise<void> {
+  let left: unknown
   try {
-    await result
+    left = await result
   } catch (error) {
     if (!run.lost) await fail(run, item, error, { byHandler: byHandler(), lingering })
     return
   }
-  await handled(run, item)
+  run.saver.finished()
+  await handled(run, item, left instanceof Leftovers ? left : undefined)
 }
 
-function handled(run: RunState, item: Item): Promise<void> | undefined {
-  if (run.lost) return undefined
+function handled(run: RunState, item: Item, left?: Leftovers): Promise<void> | undefined {
+  if (run.lost) {
+    left?.close()
+    return undefined
+  }
   const { logger, tellsDetails } = run.parts
   if (tellsDetails) logger.debug(fieldsOf(run, item), 'handled event')
-  return succeed(run, item)
+  return succeed(run, item, left)
 }

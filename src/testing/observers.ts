@@ -14,13 +14,14 @@ import type {
   CustomFilter,
   CustomHandler,
   PrepareAction,
+  RunRecord,
   TemplateCompiler,
 } from '../observers/index.ts'
 import { schemaName } from '../postgres/index.ts'
 import { createTestClock, type Logger, silentLogger, type TestClock } from '../runtime/index.ts'
 import { type MemoryDeadLetters, memoryDeadLetters } from './memory-dead-letters.ts'
 import { type AskedAction, recordingActions, type TestActions, withoutSending } from './observers-actions.ts'
-import { createAlertCounter, type SentAlert } from './observers-alerts.ts'
+import { createAlertRaiser, type SentAlert } from './observers-alerts.ts'
 import { loadConfig, type TestConfig } from './observers-config.ts'
 import { createMemoryDelivery, type MemoryDelivery } from './observers-delivery.ts'
 import { createTally, type ExecutionSummary, type ObservedActions, type Tally } from './observers-results.ts'
@@ -75,7 +76,8 @@ export function createObserverExecutor(options: ObserverExecutorOptions): Observ
 
   async function processNow(event: AnyEvent): Promise<ObservedActions> {
     const { executor, observers } = await built
-    await executor.handle(liftEvent(options.events, event), () => NEVER)
+    const left = await executor.handle(liftEvent(options.events, event), { signal: () => NEVER })
+    for (const run of left?.runs ?? []) tally.add(run as RunRecord)
     await delivery.drain()
     return tally.take(event.id, observers)
   }
@@ -125,16 +127,16 @@ async function build(options: ObserverExecutorOptions, { clock, delivery, tally,
     prepare: prepareTo((asked) => actions.execute(asked)),
   })
   const raising = parts.createAlerts(settings, {
-    ...{ actionTypes: ports.actionTypes, delivering: delivery.delivering, logger },
+    ...{ actionTypes: ports.actionTypes, logger },
     prepare: prepareTo((asked) => alerts.push(toSentAlert(asked)))(settings),
-    count: createAlertCounter(clock),
+    raise: createAlertRaiser(clock, delivery.delivering),
   })
   const acting = {
     ...{ clock, logger, definitions, database: delivery.database, delivering: delivery.delivering },
     env: parts.listedEnv(settings.templates.env, env),
     record: async (run: Parameters<Tally['add']>[0]) => tally.add(run),
     measure: () => {},
-    onDead: raising.onDead,
+    alerts: raising,
   }
   const on = observers.filter(({ enabled }) => enabled)
   const running = on.map((config) => parts.createRunningObserver(config, () => -1n, acting))

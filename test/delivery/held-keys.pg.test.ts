@@ -4,7 +4,7 @@ import type { Reaction } from '../../src/delivery/index.ts'
 import { createDatabase, type Database } from '../../src/postgres/index.ts'
 import { eventually } from '../support/eventually.ts'
 import { openDelivering, work } from './support/open-delivering.ts'
-import { never, reaction } from './support/reacting.ts'
+import { never, reaction, savedReactions } from './support/reacting.ts'
 
 const WAITING = 25_000
 
@@ -47,7 +47,7 @@ test.each([18, 14] as const)(TITLE, async (major) => {
   const database = countingDatabase(url)
   const one = await worker({ database })
   one.register(work(() => {}, { name: 'warm-up' }))
-  const reactions = one.reactions()
+  const reactions = await savedReactions(one, sql)
   await reactions.begin()
   expect(database.largest()).toBeLessThan(WAITING)
 

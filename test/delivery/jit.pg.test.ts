@@ -50,6 +50,7 @@ async function runWorkflow(ac: ReturnType<Awaited<ReturnType<typeof openWorkflow
         steps === 0 ? { effects: [{ type: 'move' }], timers: [after('10ms', { id }, { key: 'next' })] } : {},
       ),
     isTerminal: ({ steps }) => steps === 2,
+    effectsOnCompletion: 'run',
   })
   ac.workflows.register(parcel, { effects: { move: () => void called++ } })
   await ac.start()

@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest'
 import type { Reaction } from '../../src/delivery/index.ts'
+import { Leftovers } from '../../src/subscriptions/index.ts'
 import { gate } from '../subscriptions/support/open-subscriptions.ts'
 import { openDelivering, work } from './support/open-delivering.ts'
+import { eventAt } from './support/reacting.ts'
 
 test('a reader that lost its lease begins nothing of what waited for a place or for its key, and writes nothing', async () => {
   const { worker, sql } = await openDelivering()
@@ -14,7 +16,7 @@ test('a reader that lost its lease begins nothing of what waited for a place or 
   const { passed, open } = gate()
   const reaction = (name: string, key: string | null): Reaction => ({
     work: work(() => {}),
-    eventId: 'evt-1',
+    event: eventAt(1n),
     owner: 'shop',
     destination: '',
     tenant: '',
@@ -32,7 +34,7 @@ test('a reader that lost its lease begins nothing of what waited for a place or 
     reaction('waits for a place and has a key', 'k'),
     reaction('waits for its key', 'k'),
   ]
-  const ended = asked.map((each) => reactions.react([each], () => lost.signal))
+  const ended = asked.map((each) => reactions.react([each], new Leftovers(), () => lost.signal))
   lost.abort(new Error('lease lost'))
   open()
   const ends = await Promise.allSettled(ended)

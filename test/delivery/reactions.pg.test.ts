@@ -1,15 +1,16 @@
 import { describe, expect, test } from 'vitest'
 import type { Reaction, Work } from '../../src/delivery/index.ts'
-import { GiveUp } from '../../src/subscriptions/index.ts'
+import { createTestClock } from '../../src/runtime/index.ts'
+import { GiveUp, Leftovers } from '../../src/subscriptions/index.ts'
 import { gate } from '../subscriptions/support/open-subscriptions.ts'
 import { eventually } from '../support/eventually.ts'
 import { lossyDatabase } from './support/lossy-database.ts'
-import { mails, work } from './support/open-delivering.ts'
 import { never, reacting, reaction } from './support/reacting.ts'
 
 test('what is done at once writes nothing', async () => {
   const { one, sql } = await reacting()
   const { react } = one.reactions()
+  const left = new Leftovers()
   let done = 0
   const reactions = [
     reaction(
@@ -22,7 +23,7 @@ test('what is done at once writes nothing', async () => {
       { name: 'fax' },
     ),
   ]
-  expect(react(reactions, never)).toBeUndefined()
+  expect(react(reactions, left, never)).toBeUndefined()
   await react(
     [
       reaction(
@@ -30,60 +31,95 @@ test('what is done at once writes nothing', async () => {
         async () => void done++,
       ),
     ],
+    left,
     never,
   )
   expect(done).toBe(3)
+  expect(left.isEmpty).toBe(true)
   expect((await sql.query('select from aftercommit.delivery_lanes')).rowCount).toBe(0)
 })
 
 test('a failed first attempt becomes a row, and its second attempt counts from there', async () => {
-  const { one, rows } = await reacting()
+  const { one, reactions, rows } = await reacting()
   const attempts: number[] = []
   const asked = reaction(
     ({ attempt }) => void attempts.push(attempt),
     () => Promise.reject(new Error('closed')),
   )
   one.register(asked.work)
-  await one.reactions().react([asked], never)
+  await reactions.react([asked], never)
   await eventually(() => attempts.length === 1)
   expect(attempts).toEqual([2])
   await eventually(async () => (await rows()) === 0)
 })
 
-test('what no attempt can mend becomes a dead letter before the event is passed', async () => {
-  const { one, sql, rows } = await reacting()
+test('what no attempt can mend becomes a dead letter with the checkpoint that passes its event', async () => {
+  const { reactions, sql, rows } = await reacting()
   const asked = reaction(
     () => {},
     () => Promise.reject(new GiveUp('no such address')),
   )
-  await one.reactions().react([asked], never)
+  await reactions.react([asked], never)
   const { rows: letters } = await sql.query('select kind, owner, attempts, status from aftercommit.letters')
   expect(letters).toEqual([{ kind: 'effect', owner: 'shop', attempts: 1, status: 'dead' }])
   expect(await rows()).toBe(0)
 })
 
-test('a slow call no longer holds its event: a claimed row stands for it until it has ended', async () => {
-  const { one, sql, rows } = await reacting()
-  let end = () => {}
-  const slow = new Promise<void>((resolve) => {
-    end = resolve
-  })
+test('a slow call holds its event, writes nothing, and lets others pass', async () => {
+  const clock = createTestClock()
+  const { reactions, rows, one } = await reacting(() => ({ clock }))
+  const { passed, open } = gate()
   const again: number[] = []
   const asked = reaction(
     ({ attempt }) => void again.push(attempt),
-    () => slow,
+    () => passed,
   )
   one.register(asked.work)
-  await one.reactions().react([asked], never)
-  const { rows: claimed } = await sql.query('select attempts, token is not null as claimed from aftercommit.deliveries')
-  expect(claimed).toEqual([{ attempts: 1, claimed: true }])
-  end()
-  await eventually(async () => (await rows()) === 0)
-  expect(again).toEqual([])
+  let isOver = false
+  const slow = reactions.react([asked], never).then(() => {
+    isOver = true
+  })
+  await clock.advance(5_000)
+  let others = 0
+  await reactions.react(
+    [
+      reaction(
+        () => {},
+        async () => void others++,
+      ),
+    ],
+    never,
+  )
+  expect([others, isOver, await rows()]).toEqual([1, false, 0])
+  open()
+  await slow
+  expect([again, await rows()]).toEqual([[], 0])
+})
+
+test('the row of a failed action is written while another action of its event is slow, and once', async () => {
+  const clock = createTestClock()
+  const { reactions, rows } = await reacting(() => ({ clock }))
+  const { passed, open } = gate()
+  const failing = reaction(
+    () => {},
+    () => Promise.reject(new Error('busy')),
+    { owner: 'failing', name: 'fax' },
+  )
+  const slow = reaction(
+    () => {},
+    () => passed,
+    { owner: 'slow' },
+  )
+  const over = reactions.react([failing, slow], never)
+  await clock.advance(2_000)
+  await eventually(async () => (await rows()) === 1)
+  open()
+  await over
+  expect(await rows()).toBe(1)
 })
 
 test('what goes to a limited destination is left to claims, which keep its limit', async () => {
-  const { one, sql } = await reacting()
+  const { one, reactions, sql } = await reacting()
   await sql.query(`insert into aftercommit.destinations (destination, concurrency) values ('erp', 1)`)
   one.nudged()
   let running = 0
@@ -98,7 +134,7 @@ test('what goes to a limited destination is left to claims, which keep its limit
   }
   const hot = { calls: 0 }
   const first = () => void hot.calls++
-  const { react } = one.reactions()
+  const { react } = reactions
   // Until the news of the limit has come, it is done right away.
   await eventually(async () => {
     const before = hot.calls
@@ -113,11 +149,10 @@ test('what goes to a limited destination is left to claims, which keep its limit
 })
 
 test('events of a key are done in order, and queue behind one that waits', async () => {
-  const { one, rows } = await reacting()
+  const { one, reactions, rows } = await reacting()
   const done: string[] = []
   const later: Work['run'] = ({ payload }) => void done.push((payload as { name: string }).name)
-  const { react, begin } = one.reactions()
-  await begin()
+  const { react } = reactions
   const ask = (name: string, first: Reaction['run']) => reaction(later, first, { key: 'k', payload: () => ({ name }) })
   one.register(ask('', () => {}).work)
   await Promise.all([
@@ -131,7 +166,7 @@ test('events of a key are done in order, and queue behind one that waits', async
 })
 
 test('when the subscription ends, nothing is written about what was under way', async () => {
-  const { one, rows, sql } = await reacting()
+  const { reactions, rows, sql } = await reacting()
   const ending = new AbortController()
   const seen = new AbortController()
   const asked = reaction(
@@ -144,7 +179,7 @@ test('when the subscription ends, nothing is written about what was under way', 
         })
       }),
   )
-  const passed = one.reactions().react([asked], () => ending.signal)
+  const passed = reactions.react([asked], () => ending.signal)
   ending.abort(new Error('the lease is lost'))
   await expect(passed).rejects.toThrow('the lease is lost')
   expect(seen.signal.aborted).toBe(true)
@@ -153,93 +188,58 @@ test('when the subscription ends, nothing is written about what was under way', 
 })
 
 describe.each(['the answer', 'the question'] as const)('a connection that is lost before %s', (after) => {
-  test('of the row of a slow call has nobody else begin it while it goes on, and holds its event', async () => {
-    const { one, sql, rows } = await reacting((url) => ({
-      database: lossyDatabase(url, { of: 'add_deliveries', times: 1, after }),
+  test('of the write of a row has the write repeated and no call, and leaves one row', async () => {
+    const { one, reactions, rows, sql } = await reacting((url) => ({
+      database: lossyDatabase(url, { of: 'save_checkpoint', times: 3, after }),
     }))
-    const { passed, open } = gate()
-    const begun: string[] = []
+    const calls = { first: 0, later: 0 }
     const asked = reaction(
-      () => void begun.push('from a row'),
+      () => void calls.later++,
       () => {
-        begun.push('from the window')
-        return passed
+        calls.first++
+        return Promise.reject(new Error('closed'))
       },
     )
     one.register(asked.work)
-    await one.reactions().react([asked], never)
-    expect(await rows('token is not null')).toBe(after === 'the answer' ? 2 : 1)
-    // The worker looks for what it could begin, and finds nothing of it.
-    let looked = 0
-    one.register(work(() => void looked++, { name: 'look' }))
-    for (let n = 1; n <= 3; n++) {
-      await one.add(one.database, mails(1, { name: 'look' }))
-      await eventually(() => looked === n)
-    }
-    expect(begun).toEqual(['from the window'])
-    open()
+    await reactions.react([asked], never)
     await eventually(async () => (await rows()) === 0)
-    // What may have been written is done at least once.
-    expect(begun.slice(1)).toEqual(after === 'the answer' ? ['from a row'] : [])
+    expect(calls).toEqual({ first: 1, later: 1 })
     expect((await sql.query('select from aftercommit.letters')).rowCount).toBe(0)
   })
 })
 
-test('a slow call whose row is never written holds its event, and is done when it ends', async () => {
-  const database = (url: string) => lossyDatabase(url, { of: 'add_deliveries', times: 1_000, after: 'the question' })
-  let lossy: ReturnType<typeof database> | undefined
-  const { one, rows } = await reacting((url) => {
-    lossy = database(url)
-    return { database: lossy }
-  })
+test('of one key, the row of an event whose other action is slow is written before the row of the next event', async () => {
+  const { one, reactions } = await reacting()
+  const done: number[] = []
+  const later: Work['run'] = ({ payload }) => void done.push((payload as { n: number }).n)
+  const failing = (n: number) =>
+    reaction(later, () => Promise.reject(new Error('closed')), { key: 'k', payload: () => ({ n }) })
+  one.register(failing(0).work)
   const { passed, open } = gate()
-  const ends: string[] = []
-  const asked = reaction(
+  const slow = reaction(
     () => {},
     () => passed,
-    { onEnd: ({ outcome }) => void ends.push(outcome) },
+    { name: 'fax' },
   )
-  const over = one.reactions().react([asked], never)
-  await eventually(() => lossy!.lost >= 2)
+  const first = reactions.react([failing(1), slow], never)
+  let isSecondOver = false
+  const second = reactions.react([failing(2)], never).then(() => {
+    isSecondOver = true
+  })
+  // Another key passes meanwhile.
+  await reactions.react(
+    [
+      reaction(
+        () => {},
+        async () => {},
+        { key: 'other' },
+      ),
+    ],
+    never,
+  )
+  expect(isSecondOver).toBe(false)
   open()
-  await over
-  expect(ends).toEqual(['success'])
-  expect(await rows()).toBe(0)
-})
-
-test('a stop waits until what a slow call led to is written', async () => {
-  const { one, rows } = await reacting()
-  let [answer, conclude] = [() => {}, () => {}]
-  const answered = new Promise<void>((resolve) => {
-    answer = resolve
-  })
-  const concluded = new Promise<void>((resolve) => {
-    conclude = resolve
-  })
-  let isConcluding = false
-  const asked = reaction(
-    () => {},
-    () => answered,
-    {
-      async conclude() {
-        isConcluding = true
-        await concluded
-      },
-    },
-  )
-  await one.reactions().react([asked], never)
-  expect(await rows('token is not null')).toBe(1)
-  const stopped = one.service.stop()
-  answer()
-  await eventually(() => isConcluding)
-  let isStopped = false
-  void stopped.then(() => {
-    isStopped = true
-  })
-  // As long as a stop without anything to wait for takes, and longer.
-  for (let n = 0; n < 50; n++) await rows()
-  expect(isStopped).toBe(false)
-  conclude()
-  await stopped
-  expect(await rows()).toBe(0)
+  await Promise.all([first, second])
+  await eventually(() => done.length === 2)
+  expect(done).toEqual([1, 2])
 })

@@ -116,11 +116,11 @@ test('an ordered row that the database refuses for a moment keeps its place', as
   await sql.query(`
     create sequence asked;
     alter function aftercommit.add_deliveries rename to add_asked;
-    create function aftercommit.add_deliveries(p_rows jsonb) returns table (segment smallint, id bigint)
-    language plpgsql as $$
+    create function aftercommit.add_deliveries(p_rows jsonb, p_lanes integer[] default null)
+    returns table (segment smallint, id bigint) language plpgsql as $$
     begin
       if nextval('public.asked') <= 2 then raise exception 'is not there' using errcode = 'undefined_function'; end if;
-      return query select * from aftercommit.add_asked(p_rows);
+      return query select * from aftercommit.add_asked(p_rows, p_lanes);
     end
     $$`)
   const done: string[] = []

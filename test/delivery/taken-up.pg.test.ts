@@ -2,7 +2,6 @@
 import type pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import { saveLimits } from '../../src/delivery/index.ts'
-import { addDeliveries } from '../../src/delivery/statements.ts'
 import { eventually } from '../support/eventually.ts'
 import { claimByHand, NAMES } from './support/by-hand.ts'
 import { mails, openDelivering, work } from './support/open-delivering.ts'
@@ -14,12 +13,13 @@ test('a row that is claimed by a worker without a lease is taken up by another',
   one.register(work(({ id }) => void done.push(id)))
   await one.add(one.database, mails(1))
   await eventually(() => done.length === 1)
-  const { rows } = await sql.query(`select lane from aftercommit.delivery_lanes`)
-  const claim = { token: 7n, worker: 'gone' }
-  const plain = { owner: 'shop', key: null, ordered: false, uniqueKey: null, eventId: null }
-  const row = { ...plain, lane: rows[0].lane, payload: '{"n":2}' }
-  const tried = { attempts: 1, sinceFirstMs: 0, error: null, claim }
-  await addDeliveries(one.database.control, [{ ...row, runAt: null, delayMs: 0, tried }])
+  await sql.query(
+    `insert into aftercommit.deliveries (segment, id, lane, owner, payload, attempts, token, worker)
+     select 1, nextval('aftercommit.delivery_ids'), lane, 'shop', '{"n":2}', 1, 7, 'gone' from aftercommit.delivery_lanes`,
+  )
+  await sql.query(
+    `insert into aftercommit.delivery_workers (worker, process, lease_until) values ('gone', '', '-infinity')`,
+  )
   one.wake()
   await eventually(() => done.length === 2)
 })

@@ -65,8 +65,9 @@ describe('an event whose handler ends the process', () => {
     const { rows } = await sql.query(`select event_id, error ->> 'code' as code, attempts from aftercommit.letters`)
     expect(rows).toEqual([{ event_id: 'event-150', code: 'PROCESS_DIED', attempts: MAX_ATTEMPTS }])
     const begun = ledger.entries().filter(({ what, id }) => what === 'begin' && id === 'event-150')
-    // The first try is not written down before it begins: nothing was wrong then.
-    expect(begun.length).toBeLessThanOrEqual(MAX_ATTEMPTS + 1)
+    // Three tries are not counted at most: the first, one that moves the checkpoint up to the event before the process dies
+    // again, and one beside the other events of the window. From then on the event runs alone.
+    expect(begun.length).toBeLessThanOrEqual(MAX_ATTEMPTS + 3)
     expect(deaths).toBe(begun.length)
     const done = new Set(ledger.ended().map(({ id }) => id))
     const { rows: parked } = await sql.query('select event ->> $1 as id from aftercommit.parked', ['id'])

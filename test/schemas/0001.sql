@@ -234,11 +234,14 @@ create table "aftercommit".subscription_partitions (
   trying bigint,
   tries integer not null default 0,
   save bigint not null default 0,
+  settled jsonb not null default '{}',
   deaths integer not null default 0,
   primary key (id, partition)
 ) with (fillfactor = 50);
 comment on table "aftercommit".subscription_partitions is 'The checkpoint and the lease of each partition of a subscription. Every write names the term of its owner.';
 comment on column "aftercommit".subscription_partitions.save is 'Number of the last write of the owner: a repeated write with this number has succeeded already.';
+comment on column "aftercommit".subscription_partitions.settled is
+  'Of events that are not finished: position → owners of actions whose row or dead letter is written. They are not attempted again.';
 comment on column "aftercommit".subscription_partitions.deaths is 'Owners that died in a row while the position stayed the same.';
 
 create table "aftercommit".letters (
@@ -338,7 +341,7 @@ create table "aftercommit".frontier_marks (
 comment on table "aftercommit".frontier_marks is
   'Where the frontier stood at a time. An event at or below a mark that was recorded later was written by hand.';
 insert into "aftercommit".migrations (version, name, checksum, applied_by, breaks_older)
-values (2, 'subscriptions', '08d607520f2ef89d63fb32f643911937f02249b9adc518dd3569478e565cd11b',
+values (2, 'subscriptions', '90350f780da52223816b42ad43b3b9efe96e9daa2f8a4053720469a5055bc6fe',
         pg_catalog.concat_ws(' ', session_user, pg_catalog.current_setting('application_name')), false);
 commit;
 
@@ -745,43 +748,32 @@ begin;
 set local lock_timeout = 800;
 set local search_path = pg_catalog, pg_temp;
 -- grants: run
--- Adds work in the caller's transaction; what is unique and there already is left alone. Returns what was added. With a
--- worker, it comes as already claimed by it: an attempt that began before there was a row.
+-- Adds work in the caller's transaction; what is unique and there already is left alone. Returns what was added.
+-- `lane` is the number of a lane or, where `p_lanes` is given, the place of that number in it, from 1.
 -- Holding the lock that an append holds makes arming readers wait for this transaction too, so no wake-up is lost.
-create or replace function "aftercommit".add_deliveries(p_rows jsonb) returns table (segment smallint, id bigint)
+create or replace function "aftercommit".add_deliveries(p_rows jsonb, p_lanes integer[] default null) returns table (segment smallint, id bigint)
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $aftercommit$
 #variable_conflict use_column
 begin
   perform pg_sequence_last_value('"aftercommit".positions'::regclass);
-  if jsonb_path_exists(p_rows, '$[*].worker') then
-    -- Locked, so that nobody forgets a worker while its claims are not yet to be seen. One that is forgotten or never was is
-    -- noted as gone: a claim of somebody unknown would be looked for by nobody.
-    perform from "aftercommit".delivery_workers
-      where worker in (select r.worker from jsonb_to_recordset(p_rows) as r(worker text)) for key share;
-    insert into "aftercommit".delivery_workers (worker, process, lease_until)
-    select distinct r.worker, '', '-infinity'::timestamptz from jsonb_to_recordset(p_rows) as r(worker text) where r.worker is not null
-    on conflict do nothing;
-  end if;
   return query
   insert into "aftercommit".deliveries (segment, id, lane, owner, key, ordered, unique_key, payload, run_at, attempts,
-                                  first_attempt_at, last_attempt_at, error, token, worker, event_id)
+                                  first_attempt_at, last_attempt_at, error, event_id)
   select case when r.unique_key is not null or r.run_at is not null or r.delay_ms > 2000 or r.attempts > 0 then 0 else s.segment end,
-         nextval('"aftercommit".delivery_ids'::regclass), r.lane, r.owner, r.key, coalesce(r.ordered and r.key is not null, false),
-         r.unique_key, r.payload,
+         nextval('"aftercommit".delivery_ids'::regclass), case when p_lanes is null then r.lane else p_lanes[r.lane] end,
+         r.owner, r.key, coalesce(r.ordered and r.key is not null, false), r.unique_key, r.payload,
          coalesce(r.run_at, clock_timestamp() + make_interval(secs => coalesce(r.delay_ms, 0) / 1000.0)), coalesce(r.attempts, 0),
          case when r.attempts > 0 then clock_timestamp() - make_interval(secs => coalesce(r.since_first_ms, 0) / 1000.0) end,
-         case when r.attempts > 0 then clock_timestamp() end, r.error,
-         r.token, r.worker, r.event_id
+         case when r.attempts > 0 then clock_timestamp() end, r.error, r.event_id
     from jsonb_to_recordset(p_rows) as r(lane integer, owner text, key text, ordered boolean, unique_key text, payload jsonb,
-         run_at timestamptz, delay_ms double precision, attempts integer, since_first_ms double precision, error jsonb, token bigint,
-         worker text, event_id text),
+         run_at timestamptz, delay_ms double precision, attempts integer, since_first_ms double precision, error jsonb, event_id text),
          "aftercommit".delivery_state s
   on conflict do nothing
   returning segment, id;
 end
 $aftercommit$;
 revoke all on function "aftercommit"."add_deliveries" from public;
-comment on function "aftercommit"."add_deliveries" is 'Adds work in the caller''s transaction; what is unique and there already is left alone. Returns what was added. With a worker, it comes as already claimed by it: an attempt that began before there was a row. Holding the lock that an append holds makes arming readers wait for this transaction too, so no wake-up is lost.';
+comment on function "aftercommit"."add_deliveries" is 'Adds work in the caller''s transaction; what is unique and there already is left alone. Returns what was added. `lane` is the number of a lane or, where `p_lanes` is given, the place of that number in it, from 1. Holding the lock that an append holds makes arming readers wait for this transaction too, so no wake-up is lost.';
 -- grants: run
 -- Lanes that have rows, one probe each, never a scan of the rows themselves: so many after p_after, then from the
 -- beginning. Whoever asks again with the last lane it got sees all of them in turn.
@@ -1191,6 +1183,31 @@ end
 $aftercommit$;
 revoke all on function "aftercommit"."delivery_lane" from public;
 comment on function "aftercommit"."delivery_lane" is 'Makes the lane if it is new. A statement of its own: a lane may outlive the transaction that first wanted it.';
+-- grants: none
+-- The numbers of these lanes, in their order; those that are new are made. Two transactions that make the same lanes wait
+-- for each other in one order, so neither ends in a deadlock.
+create or replace function "aftercommit".delivery_lane_numbers(p_lanes jsonb) returns integer[]
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $aftercommit$
+begin
+  insert into "aftercommit".delivery_lanes (kind, name, destination, tenant, priority)
+  select r.kind, r.name, r.destination, r.tenant, r.priority
+    from jsonb_to_recordset(p_lanes) as r(kind text, name text, destination text, tenant text, priority smallint)
+   where not exists (
+     select from "aftercommit".delivery_lanes l
+      where l.kind = r.kind and l.name = r.name and l.destination = r.destination and l.tenant = r.tenant and l.priority = r.priority)
+   order by r.kind, r.name, r.destination, r.tenant, r.priority
+  on conflict do nothing;
+  return array(
+    select l.lane
+      from rows from (jsonb_to_recordset(p_lanes) as (kind text, name text, destination text, tenant text, priority smallint))
+           with ordinality as r(kind, name, destination, tenant, priority, nth)
+      join "aftercommit".delivery_lanes l
+        on l.kind = r.kind and l.name = r.name and l.destination = r.destination and l.tenant = r.tenant and l.priority = r.priority
+     order by r.nth);
+end
+$aftercommit$;
+revoke all on function "aftercommit"."delivery_lane_numbers" from public;
+comment on function "aftercommit"."delivery_lane_numbers" is 'The numbers of these lanes, in their order; those that are new are made. Two transactions that make the same lanes wait for each other in one order, so neither ends in a deadlock.';
 -- grants: run
 -- Whether something of the registered names could be done now but for a limit, a circuit or a rest of its destination. What
 -- is paused, or stands behind a dead letter, waits for somebody, and may wait for ever.
@@ -1807,6 +1824,86 @@ end
 $aftercommit$;
 revoke all on function "aftercommit"."keep_run_days" from public;
 comment on function "aftercommit"."keep_run_days" is 'Makes the days to come and drops those whose time is over. Returns what was done.';
+-- grants: run
+-- Counts a failure and, if no alert about the same was sent for a while, adds one delivery per channel that tells of all
+-- failures since the last one. Returns whether it did. The caller's transaction decides whether the failure counts.
+create or replace function "aftercommit".raise_alert(p_alert jsonb) returns boolean
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $aftercommit$
+declare
+  v_about text := p_alert ->> 'about';
+  v_every interval := make_interval(secs => (p_alert ->> 'every_seconds')::double precision);
+  v_before bigint;
+begin
+  insert into "aftercommit".observer_alerts (observer) values (v_about) on conflict do nothing;
+  select count into v_before
+    from "aftercommit".observer_alerts
+   where observer = v_about and (sent_at is null or sent_at < clock_timestamp() - v_every)
+     for update;
+  if not found then
+    update "aftercommit".observer_alerts set count = count + 1 where observer = v_about;
+    return false;
+  end if;
+  update "aftercommit".observer_alerts set count = 0, sent_at = clock_timestamp() where observer = v_about;
+  perform "aftercommit".add_deliveries(jsonb_agg(jsonb_build_object(
+            'lane', "aftercommit".delivery_lane('action', channel, '', '', 0::smallint),
+            'owner', channel,
+            'payload', jsonb_build_object('about', v_about, 'text', p_alert -> 'text', 'count', v_before + 1,
+                                          'at', to_jsonb(clock_timestamp())))))
+    from jsonb_array_elements_text(p_alert -> 'channels') channel;
+  return true;
+end
+$aftercommit$;
+revoke all on function "aftercommit"."raise_alert" from public;
+comment on function "aftercommit"."raise_alert" is 'Counts a failure and, if no alert about the same was sent for a while, adds one delivery per channel that tells of all failures since the last one. Returns whether it did. The caller''s transaction decides whether the failure counts.';
+-- grants: run
+-- Moves a checkpoint and writes what the events that it passes leave behind, both or neither: rows for later attempts, dead
+-- letters, alerts and run records. An event may leave something before it is finished: `settled` names the owners of those
+-- actions, so that the next owner of the subscription does not attempt them again. `p_save` numbers the writes of a subscription, so a write that is repeated because its
+-- answer was lost finds its number taken and changes nothing. False when the lease changed hands.
+create or replace function "aftercommit".save_checkpoint(
+  p_id text, p_term bigint, p_server text, p_save bigint, p_position bigint, p_done int8multirange, p_last_event_id text, p_left jsonb)
+returns boolean
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $aftercommit$
+declare
+  v_server constant text := extract(epoch from pg_postmaster_start_time())::text;
+  v_lanes integer[];
+begin
+  update "aftercommit".subscription_partitions
+     set position = p_position, done = p_done, last_event_id = coalesce(p_last_event_id, last_event_id), save = p_save,
+         settled = p_left -> 'settled', deaths = case when position < p_position then 0 else deaths end, updated_at = clock_timestamp()
+   where id = p_id and term = p_term and save < p_save and v_server = p_server;
+  if not found then
+    return exists (
+      select from "aftercommit".subscription_partitions where id = p_id and term = p_term and save >= p_save and v_server = p_server);
+  end if;
+  v_lanes := "aftercommit".delivery_lane_numbers(p_left -> 'lanes');
+  if p_left -> 'rows' <> '[]' then
+    perform "aftercommit".add_deliveries(p_left -> 'rows', v_lanes);
+  end if;
+  insert into "aftercommit".letters as l
+    (kind, owner, key, event_id, position, event, error, attempts, first_attempt_at, last_attempt_at, parks, delivery)
+  select r.kind, r.owner, r.key, r.event_id, r.position, r.event, r.error, r.attempts,
+         clock_timestamp() - make_interval(secs => r.since_first_ms / 1000.0), clock_timestamp(), r.ordered,
+         case when r.payload is not null then
+           jsonb_build_object('id', nextval('"aftercommit".delivery_ids'::regclass), 'lane', v_lanes[r.lane], 'key', r.order_key,
+                              'ordered', r.ordered, 'unique_key', null, 'event_id', r.event_id, 'payload', r.payload) end
+    from jsonb_to_recordset(p_left -> 'letters') as r(lane integer, kind text, owner text, key text, order_key text, event_id text,
+         position bigint, event jsonb, error jsonb, attempts integer, since_first_ms double precision, ordered boolean, payload jsonb)
+  on conflict (kind, owner, event_id) do update
+    set error = excluded.error, attempts = l.attempts + excluded.attempts, status = 'dead', parks = excluded.parks,
+        delivery = excluded.delivery, placed = null, last_attempt_at = excluded.last_attempt_at, changed_at = clock_timestamp();
+  perform "aftercommit".raise_alert(alert) from jsonb_array_elements(p_left -> 'alerts') alert;
+  insert into "aftercommit".runs (event_id, position, owner, event_type, aggregate_type, aggregate_id, tenant, trace_id, attempt, actions,
+                            status, duration_ms)
+  select r.event_id, r.position, r.observer, r.event_type, r.aggregate_type, r.aggregate_id, r.tenant, r.trace_id, r.attempt,
+         r.actions, r.status, r.duration_ms
+    from jsonb_to_recordset(p_left -> 'runs') as r(event_id text, position bigint, observer text, event_type text, aggregate_type text,
+         aggregate_id text, tenant text, trace_id text, attempt integer, actions jsonb, status text, duration_ms double precision);
+  return true;
+end
+$aftercommit$;
+revoke all on function "aftercommit"."save_checkpoint" from public;
+comment on function "aftercommit"."save_checkpoint" is 'Moves a checkpoint and writes what the events that it passes leave behind, both or neither: rows for later attempts, dead letters, alerts and run records. An event may leave something before it is finished: `settled` names the owners of those actions, so that the next owner of the subscription does not attempt them again. `p_save` numbers the writes of a subscription, so a write that is repeated because its answer was lost finds its number taken and changes nothing. False when the lease changed hands.';
 -- grants: none
 -- Writes what follows from one input: the instance, snapshots, timers, and what is kept of the input. Its events have these
 -- positions; its effects are written already.
@@ -2338,13 +2435,14 @@ update "aftercommit".log_state set identity = "aftercommit".log_identity() where
 -- Makes the partitions for the run records of the coming days. Upkeep goes on from here with the configured retention.
 select "aftercommit".keep_run_days(interval '100 years');
 insert into "aftercommit".sql_files as f (name, kind, object, on_table, hash, version)
-values ('delivery/add_deliveries', 'function', 'add_deliveries', null, 'a14cab3d5a64eac2e91686e6646b4e55960b1c77e4056a4c1c971b81e56ffaf7', 1),
+values ('delivery/add_deliveries', 'function', 'add_deliveries', null, 'eda6e5b750e26552dd954f1d5451347a2dbdb1f579dfab63e5a9160c90e914b2', 1),
        ('delivery/busy_lanes', 'function', 'busy_lanes', null, 'd39a5f6b265954a8dc76797298acee4d830e4309d521e9839ddfa66595494c3b', 1),
        ('delivery/grant_deliveries', 'function', 'grant_deliveries', null, 'eaac00cfeb0c9eb50c4cc5286964a421baf0ee778760ffe19b597218f0f04143', 1),
        ('delivery/due_lanes', 'function', 'due_lanes', null, '90a0fee5c9a8660cb6a2c3552f89a1ec88906c484774ef30b084f1ede3793120', 1),
        ('delivery/first_in_turn', 'function', 'first_in_turn', null, '81b31b6a8a35726ff82f9464f8e8042c9e2de38f801314f9204ee50e3106a292', 1),
        ('delivery/claim_deliveries', 'function', 'claim_deliveries', null, '5966168f2e238cd7e9fefc153535203a6e1cf806305ae3b3743ded95259f1a24', 1),
        ('delivery/delivery_lane', 'function', 'delivery_lane', null, 'd1eef430ea897088e338c6c3e18dcd709d0e5998b443ea362f4cd150c582d734', 1),
+       ('delivery/delivery_lane_numbers', 'function', 'delivery_lane_numbers', null, '4c81e3644a51ef285b026ba8168e72cc3dd5453bd12ae4e777f34ade77dbf9d8', 1),
        ('delivery/has_due_deliveries', 'function', 'has_due_deliveries', null, '35e6a99cf396235639e7ac0cc7e30c3d695e70febdc9be6f44eaf10444b6daeb', 1),
        ('delivery/next_delivery_ms', 'function', 'next_delivery_ms', null, '3d6b718ae2de9e5d2a8ce772897a2254d443d1cfa28cd50596013f9ac7f8cf67', 1),
        ('delivery/rotate_deliveries', 'function', 'rotate_deliveries', null, '33dd4711704710f957e20e5fc0a1819210dd485673894b06cd601a7cc6c05be2', 1),
@@ -2361,6 +2459,8 @@ values ('delivery/add_deliveries', 'function', 'add_deliveries', null, 'a14cab3d
        ('log/ring', 'function', 'ring', null, 'a8b6bfcc3635ac2651d26205c20a88698f9087fc20a7b6f26ea3e6a63b112495', 1),
        ('log/split_partitions', 'function', 'split_partitions', null, 'c5f244f47efc3407b0b969c525f7d3a949c1823f03218e041307d9009f7751e9', 1),
        ('observers/keep_run_days', 'function', 'keep_run_days', null, '3e9b1b1e53facfef83d096b55ec21d1afd405408e2ca21937bd753cfaf1fd745', 1),
+       ('observers/raise_alert', 'function', 'raise_alert', null, '403d1d517e0192724788aa99bc1ec36cdb69960322522237ecc6e6d7bed7b5fc', 1),
+       ('subscriptions/save_checkpoint', 'function', 'save_checkpoint', null, 'f5c5dbcac73844a799f2b8807dee570c4540cf2702efd63244321719473f8510', 1),
        ('workflows/commit_step', 'function', 'commit_step', null, 'dcd8612b015376eebceb7d3e7c47ac60af38cb95b4256bd1acab3b1acc5725a7', 1),
        ('workflows/holds_events', 'function', 'holds_events', null, 'db22c726dc5c61f5a0939e74e29b20dd50a72e82cd7d3859fa8bc7ae168e4214', 1),
        ('workflows/live_worker', 'function', 'live_worker', null, '6a8ac6913ae243e9fdf283e648b9f7bb516d3390164c34de138e176b8526f340', 1),

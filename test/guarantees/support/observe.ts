@@ -22,6 +22,8 @@ export interface Observing {
   deliveries(where?: string): Promise<number>
   /** Whether nobody would read an event again. */
   isPassed(): Promise<boolean>
+  /** Events that would be read again. */
+  unfinished(): Promise<number>
   letters(): Promise<{ owner: string; attempts: number; error: { code: string; message: string }; event: StoredCopy }[]>
 }
 
@@ -58,6 +60,14 @@ export async function openObserving(rules: string, env: Record<string, string> =
           where id = 'observers'`,
       )
       return rows[0]?.passed === true
+    },
+    async unfinished() {
+      const { rows } = await sql.query(
+        `select count(*)::int as count
+           from aftercommit.events e, aftercommit.subscription_partitions p
+          where p.id = 'observers' and e.position > p.position and not e.position <@ p.done`,
+      )
+      return rows[0].count
     },
     letters: async () => (await sql.query('select owner, attempts, error, event from aftercommit.letters')).rows,
   }

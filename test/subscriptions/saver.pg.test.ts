@@ -1,0 +1,187 @@
+/** What an event leaves is written with the checkpoint, once, whatever happens to the answers. */
+import { describe, expect, test } from 'vitest'
+import type { Database } from '../../src/postgres/index.ts'
+import { createDatabase } from '../../src/postgres/index.ts'
+import { Leftovers, type LeftRow } from '../../src/subscriptions/index.ts'
+import { takeLeases } from '../../src/subscriptions/lease-statements.ts'
+import { Progress } from '../../src/subscriptions/progress.ts'
+import { Saver } from '../../src/subscriptions/saver.ts'
+import { registerSubscription } from '../../src/subscriptions/statements.ts'
+import { type Loss, lossyDatabase } from '../delivery/support/lossy-database.ts'
+import { eventAt } from '../delivery/support/reacting.ts'
+import { connect, testDatabase } from '../support/database.ts'
+import { collectingLogger } from '../support/logger.ts'
+
+const ID = 'reader'
+
+async function open(toDatabase: (url: string) => Database = (url) => createDatabase({ database: url })) {
+  const { url } = await testDatabase({ migrated: true })
+  const sql = await connect(url)
+  const database = toDatabase(url)
+  const { generation } = await registerSubscription(database, {
+    id: ID,
+    kind: 'observers',
+    definition: '{}',
+    position: 0n,
+  })
+  const take = async () =>
+    (await takeLeases(database, 'me', [{ id: ID, generation }], [], { force: true, locked: false }))[0]!
+  const { logger, lines } = collectingLogger()
+  const openSaver = async () => {
+    const lease = await take()
+    const progress = new Progress(lease.position, lease.done)
+    const lost: boolean[] = []
+    const saver = new Saver({
+      db: database.control,
+      lease,
+      progress,
+      logger,
+      onLost: () => void lost.push(true),
+      onSaved() {},
+    })
+    /** Takes an event, lets it leave something and writes it, repeating the write as the runner does. */
+    const leave = async (position: bigint, words: Partial<Pick<Leftovers, 'rows' | 'runs' | 'alerts'>>) => {
+      progress.take(position)
+      saver.keep(eventAt(position), Object.assign(new Leftovers(), words))
+    }
+    const write = async () => {
+      for (;;) {
+        try {
+          await saver.settle()
+          return await saver.save()
+        } catch (error) {
+          if ((error as { code?: string }).code !== 'ECONNRESET') throw error
+        }
+      }
+    }
+    return { saver, progress, lost, leave, write }
+  }
+  const rows = async (text: string) => (await sql.query(text)).rows
+  return { sql, rows, lines, openSaver, database }
+}
+
+function row(n: number, words: Partial<LeftRow> = {}): LeftRow {
+  return {
+    lane: { kind: 'action', name: 'o/a', destination: '', tenant: '', priority: 0 },
+    owner: 'o/a',
+    key: null,
+    eventId: `evt-${n}`,
+    payload: `{"n":${n}}`,
+    delayMs: 0,
+    ...words,
+  }
+}
+
+const RUN = {
+  event_id: 'evt-1',
+  position: '1',
+  observer: 'o',
+  event_type: 'order.paid',
+  status: 'failure',
+  duration_ms: 1,
+  attempt: 1,
+  actions: [],
+}
+
+const LOSSES: readonly Omit<Loss, 'of'>[] = [
+  { times: 1, after: 'the answer' },
+  { times: 3, after: 'the answer' },
+  { times: 3, after: 'the question' },
+]
+
+describe.each(LOSSES)('after $times lost writes, each before $after', (loss) => {
+  test('rows, an alert, a run record and the checkpoint are there once', async () => {
+    const { rows, openSaver } = await open((url) => lossyDatabase(url, { of: 'save_checkpoint', ...loss }))
+    const { leave, write, progress } = await openSaver()
+    const alert = { about: 'o', text: 'failed', channels: ['(alerts)/slack'], everySeconds: 300 }
+    await leave(1n, { rows: [row(1)], runs: [RUN], alerts: [alert] })
+    await write()
+    expect(progress.held).toBe(0)
+    expect(await rows(`select payload from aftercommit.deliveries where owner = 'o/a'`)).toEqual([
+      { payload: { n: 1 } },
+    ])
+    expect(
+      await rows(`select (payload ->> 'count')::int as count from aftercommit.deliveries where owner <> 'o/a'`),
+    ).toEqual([{ count: 1 }])
+    expect(await rows('select event_id from aftercommit.runs')).toEqual([{ event_id: 'evt-1' }])
+    expect(await rows('select position::int from aftercommit.subscription_partitions')).toEqual([{ position: 1 }])
+  })
+
+  test('a plain checkpoint is repeated without losing the lease, and the next one moves on', async () => {
+    const { rows, openSaver } = await open((url) => lossyDatabase(url, { of: 'save = coalesce', ...loss }))
+    const { write, progress, lost } = await openSaver()
+    progress.pass(5n)
+    await write()
+    progress.pass(6n)
+    await write()
+    expect(lost).toEqual([])
+    expect(await rows('select position::int from aftercommit.subscription_partitions')).toEqual([{ position: 6 }])
+  })
+})
+
+test('an owner that lost its lease writes nothing, neither rows nor the checkpoint', async () => {
+  const { rows, openSaver } = await open()
+  const before = await openSaver()
+  const after = await openSaver()
+  await before.leave(1n, { rows: [row(1)] })
+  await before.write()
+  expect(before.lost).toEqual([true])
+  expect(await rows('select from aftercommit.deliveries')).toEqual([])
+  after.progress.pass(9n)
+  await after.write()
+  expect(after.lost).toEqual([])
+  expect(await rows('select position::int from aftercommit.subscription_partitions')).toEqual([{ position: 9 }])
+})
+
+test('rows of later events are written behind those of earlier ones, in the order in which the events ended', async () => {
+  const { rows, openSaver } = await open()
+  const { leave, write } = await openSaver()
+  for (const n of [2, 1, 3]) await leave(BigInt(n), { rows: [row(n, { key: 'k' })] })
+  await write()
+  const ids = await rows(`select (payload ->> 'n')::int as n, ordered from aftercommit.deliveries order by id`)
+  expect(ids).toEqual([2, 1, 3].map((n) => ({ n, ordered: true })))
+})
+
+test('a refused run record costs the record, and neither the row nor the checkpoint', async () => {
+  const { rows, lines, openSaver } = await open()
+  const { leave, write } = await openSaver()
+  await leave(1n, { rows: [row(1)], runs: [{ ...RUN, event_id: null }] })
+  await write()
+  expect(await rows('select from aftercommit.runs')).toEqual([])
+  expect(await rows('select payload from aftercommit.deliveries')).toEqual([{ payload: { n: 1 } }])
+  expect(lines.some((line) => line.includes('run records were refused'))).toBe(true)
+})
+
+test('one event whose row the database refuses becomes a dead letter without payload, and the others keep their rows', async () => {
+  const { sql, rows, openSaver } = await open()
+  await sql.query(`alter table aftercommit.deliveries add check (payload ->> 'n' <> '7')`)
+  const { leave, write, progress } = await openSaver()
+  for (let n = 1; n <= 20; n++) await leave(BigInt(n), { rows: [row(n)] })
+  await write()
+  expect(progress.held).toBe(0)
+  expect(await rows('select count(*)::int from aftercommit.deliveries')).toEqual([{ count: 19 }])
+  expect(
+    await rows(`select owner, event_id, event -> 'payload' as payload, delivery from aftercommit.letters`),
+  ).toEqual([{ owner: 'o/a', event_id: 'evt-7', payload: null, delivery: null }])
+  expect(await rows('select position::int from aftercommit.subscription_partitions')).toEqual([{ position: 20 }])
+})
+
+test('more than one write holds is written by several, each complete', async () => {
+  const { rows, openSaver } = await open()
+  const { leave, write } = await openSaver()
+  for (let n = 1; n <= 1_200; n++) await leave(BigInt(n), { rows: [row(n)] })
+  await write()
+  expect(await rows('select count(*)::int from aftercommit.deliveries')).toEqual([{ count: 1_200 }])
+  expect(await rows('select save::int from aftercommit.subscription_partitions')).toEqual([{ save: 3 }])
+})
+
+test('an unclean end counts a death, and a checkpoint that moves forgets the deaths', async () => {
+  const { rows, openSaver } = await open()
+  const deaths = async () => (await rows('select deaths from aftercommit.subscription_partitions'))[0]!.deaths
+  await openSaver()
+  const { write, progress } = await openSaver()
+  expect(await deaths()).toBe(1)
+  progress.pass(1n)
+  await write()
+  expect(await deaths()).toBe(0)
+})
