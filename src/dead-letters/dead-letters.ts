@@ -48,7 +48,7 @@ export function createDeadLetters(db: Database, nudge: (owners: readonly string[
   }
 
   return {
-    list: ({ limit = 100, ...filter } = {}) => selectLetters(db, filter, checkLimit(limit)),
+    list: async ({ limit = 100, ...filter } = {}) => selectLetters(db, filter, checkLimit(limit)),
     count: (filter = {}) => countLetters(db, filter),
     show: async (id) => (await selectLetters(db, { ids: [id] }, 1))[0],
     redrive: (which, action = {}) => mark(which, 'redriving', action),

@@ -88,7 +88,7 @@ export function createDeliveries({ database, metrics, nudge }: OperateOptions): 
   }
 
   return {
-    list: ({ limit = 100, newest = false, ...filter } = {}) =>
+    list: async ({ limit = 100, newest = false, ...filter } = {}) =>
       selectDeliveries(database, filter, { limit: checkLimit(limit), newest }),
     show: (id) => selectDelivery(database, id),
     async count(filter) {

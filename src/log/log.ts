@@ -133,8 +133,10 @@ export function createLog<D extends EventDefinitions>(options: LogOptions): Log<
       const row = await selectEvent(database, id)
       return row && lift(toEvent(row))
     },
-    stream: (aggregate: { type: string; id: string }, { fromVersion, toVersion, limit = 1_000 }: StreamOptions = {}) =>
-      stream({ aggregate, fromVersion, toVersion, limit: checkLimit(limit) }),
+    stream: async (
+      aggregate: { type: string; id: string },
+      { fromVersion, toVersion, limit = 1_000 }: StreamOptions = {},
+    ) => stream({ aggregate, fromVersion, toVersion, limit: checkLimit(limit) }),
     last: async (aggregate: { type: string; id: string }) =>
       (await stream({ aggregate, limit: 1, newestFirst: true }))[0],
     correlated: async (correlationId: string, { limit = 1_000 }: { limit?: number } = {}) =>

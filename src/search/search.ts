@@ -126,7 +126,7 @@ export function createSearch(database: Database): Search {
         }
       )
     },
-    remove: (index, id, { tenant } = {}) =>
+    remove: async (index, id, { tenant } = {}) =>
       buryDocument(database, storable(index), storable(tenant ?? ''), storable(id)),
     async removeIndex(index) {
       const name = storable(index)
