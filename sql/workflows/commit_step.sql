@@ -1,6 +1,7 @@
 -- grants: none
 -- Writes what follows from one input: the instance, snapshots, timers, and what is kept of the input. Its events have these
--- positions; its effects are written already.
+-- positions; its effects are written already. A caller in REPEATABLE READ may decide on a snapshot that is older than its
+-- lock: every insert that can meet a newer row names its conflict, so the caller gets 40001, which is repeated, and not 23505.
 create or replace function :schema.commit_step(
   p_type text, p_id text, p_version bigint, p jsonb, p_positions bigint[], p_now timestamptz)
 returns void
@@ -18,7 +19,8 @@ begin
   if p ? 'continues' then
     v_base := case when (p ->> 'continues')::integer = 0 then 0 else p_positions[(p ->> 'continues')::integer] end;
     insert into :schema.workflow_snapshots (type, id, version, position, state_version)
-    values (p_type, p_id, p_version + (p ->> 'continues')::integer, v_base, 0);
+    values (p_type, p_id, p_version + (p ->> 'continues')::integer, v_base, 0)
+    on conflict (type, id, version) do nothing;
   end if;
   if p ? 'state' then
     v_base := v_last;
@@ -40,7 +42,11 @@ begin
     insert into :schema.workflow_instances (type, id, version, generation, unique_key, created_at, last_event_at, last_position,
                                             completed_at, needed_after)
     values (p_type, p_id, v_count, 1 + (p ? 'continues')::integer, case when not p ? 'completed' then p ->> 'key' end, p_now, p_now, v_last,
-            case when p ? 'completed' then p_now end, coalesce(v_base, p_positions[1] - 1));
+            case when p ? 'completed' then p_now end, coalesce(v_base, p_positions[1] - 1))
+    on conflict (type, id) do nothing;
+    if not found then
+      raise exception 'Workflow %/% was changed meanwhile.', p_type, p_id using errcode = '40001';
+    end if;
   elsif v_count > 0 then
     update :schema.workflow_instances i
        set version = p_version + v_count,

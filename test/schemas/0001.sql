@@ -1906,7 +1906,8 @@ revoke all on function "aftercommit"."save_checkpoint" from public;
 comment on function "aftercommit"."save_checkpoint" is 'Moves a checkpoint and writes what the events that it passes leave behind, both or neither: rows for later attempts, dead letters, alerts and run records. An event may leave something before it is finished: `settled` names the owners of those actions, so that the next owner of the subscription does not attempt them again. `p_save` numbers the writes of a subscription, so a write that is repeated because its answer was lost finds its number taken and changes nothing. False when the lease changed hands.';
 -- grants: none
 -- Writes what follows from one input: the instance, snapshots, timers, and what is kept of the input. Its events have these
--- positions; its effects are written already.
+-- positions; its effects are written already. A caller in REPEATABLE READ may decide on a snapshot that is older than its
+-- lock: every insert that can meet a newer row names its conflict, so the caller gets 40001, which is repeated, and not 23505.
 create or replace function "aftercommit".commit_step(
   p_type text, p_id text, p_version bigint, p jsonb, p_positions bigint[], p_now timestamptz)
 returns void
@@ -1924,7 +1925,8 @@ begin
   if p ? 'continues' then
     v_base := case when (p ->> 'continues')::integer = 0 then 0 else p_positions[(p ->> 'continues')::integer] end;
     insert into "aftercommit".workflow_snapshots (type, id, version, position, state_version)
-    values (p_type, p_id, p_version + (p ->> 'continues')::integer, v_base, 0);
+    values (p_type, p_id, p_version + (p ->> 'continues')::integer, v_base, 0)
+    on conflict (type, id, version) do nothing;
   end if;
   if p ? 'state' then
     v_base := v_last;
@@ -1946,7 +1948,11 @@ begin
     insert into "aftercommit".workflow_instances (type, id, version, generation, unique_key, created_at, last_event_at, last_position,
                                             completed_at, needed_after)
     values (p_type, p_id, v_count, 1 + (p ? 'continues')::integer, case when not p ? 'completed' then p ->> 'key' end, p_now, p_now, v_last,
-            case when p ? 'completed' then p_now end, coalesce(v_base, p_positions[1] - 1));
+            case when p ? 'completed' then p_now end, coalesce(v_base, p_positions[1] - 1))
+    on conflict (type, id) do nothing;
+    if not found then
+      raise exception 'Workflow %/% was changed meanwhile.', p_type, p_id using errcode = '40001';
+    end if;
   elsif v_count > 0 then
     update "aftercommit".workflow_instances i
        set version = p_version + v_count,
@@ -2030,7 +2036,7 @@ begin
 end
 $aftercommit$;
 revoke all on function "aftercommit"."commit_step" from public;
-comment on function "aftercommit"."commit_step" is 'Writes what follows from one input: the instance, snapshots, timers, and what is kept of the input. Its events have these positions; its effects are written already.';
+comment on function "aftercommit"."commit_step" is 'Writes what follows from one input: the instance, snapshots, timers, and what is kept of the input. Its events have these positions; its effects are written already. A caller in REPEATABLE READ may decide on a snapshot that is older than its lock: every insert that can meet a newer row names its conflict, so the caller gets 40001, which is repeated, and not 23505.';
 -- grants: none
 -- Whether events of the log wait that came while this instance was paused, be it behind a dead letter of one of them.
 create or replace function "aftercommit".holds_events(p_type text, p_id text) returns boolean
@@ -2461,7 +2467,7 @@ values ('delivery/add_deliveries', 'function', 'add_deliveries', null, 'eda6e5b7
        ('observers/keep_run_days', 'function', 'keep_run_days', null, '3e9b1b1e53facfef83d096b55ec21d1afd405408e2ca21937bd753cfaf1fd745', 1),
        ('observers/raise_alert', 'function', 'raise_alert', null, '403d1d517e0192724788aa99bc1ec36cdb69960322522237ecc6e6d7bed7b5fc', 1),
        ('subscriptions/save_checkpoint', 'function', 'save_checkpoint', null, 'f5c5dbcac73844a799f2b8807dee570c4540cf2702efd63244321719473f8510', 1),
-       ('workflows/commit_step', 'function', 'commit_step', null, 'dcd8612b015376eebceb7d3e7c47ac60af38cb95b4256bd1acab3b1acc5725a7', 1),
+       ('workflows/commit_step', 'function', 'commit_step', null, 'd76ad1bf7f49afbdfce57b79d8eb4f2c07a184a51b04010e3c9141cb720ebf40', 1),
        ('workflows/holds_events', 'function', 'holds_events', null, 'db22c726dc5c61f5a0939e74e29b20dd50a72e82cd7d3859fa8bc7ae168e4214', 1),
        ('workflows/live_worker', 'function', 'live_worker', null, '6a8ac6913ae243e9fdf283e648b9f7bb516d3390164c34de138e176b8526f340', 1),
        ('workflows/workflow_events', 'function', 'workflow_events', null, 'cc001d486df3f92a659d1db1314f2372068c30f26f84fc591ec087fc7196d8ff', 1),
