@@ -53,7 +53,7 @@ create table :schema.deliveries (
 ) partition by list (segment);
 comment on table :schema.deliveries is 'Work that waits or is under way: actions, effects, timers. A row is deleted when its work is done.';
 comment on column :schema.deliveries.event_id is
-  'The event that asked for the work: the one an observer matched, or the last one of the workflow step. Null for schedules.';
+  'The event that asked for the work: the one an observer matched, or the last one of the workflow step. Null for schedules and for steps without events.';
 create index deliveries_due on :schema.deliveries (lane, run_at, id);
 create index deliveries_order on :schema.deliveries (key, lane, id) where ordered;
 

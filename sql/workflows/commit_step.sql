@@ -107,9 +107,10 @@ begin
         select from :schema.letters l
          where l.kind = 'timer' and l.owner = p_type and l.key = p_id and l.status in ('dead', 'redriving')
            and l.delivery ->> 'unique_key' = v_timer ->> 'unique_key');
-      insert into :schema.deliveries_0 (segment, id, lane, owner, key, ordered, unique_key, payload, created_at, run_at)
+      insert into :schema.deliveries_0 (segment, id, lane, owner, key, ordered, unique_key, payload, created_at, run_at, event_id)
       values (0, nextval(:delivery_ids_literal::regclass), (p ->> 'timer_lane')::integer, p_type, p_id, v_in_order,
-              v_timer ->> 'unique_key', v_timer -> 'payload', v_at, (v_timer ->> 'due')::timestamptz)
+              v_timer ->> 'unique_key', v_timer -> 'payload', v_at, (v_timer ->> 'due')::timestamptz,
+              p -> 'events' -> -1 ->> 'id')
       on conflict do nothing;
       if v_in_order then
         update :schema.workflow_instances i set holds = true where i.type = p_type and i.id = p_id and not i.holds;

@@ -64,11 +64,11 @@ begin
     -- The effects of all of them in one statement as well: the way to the segment is found once.
     with placed as (
       insert into :schema.deliveries (segment, id, lane, owner, key, ordered, payload, created_at, run_at, attempts,
-                                      first_attempt_at, last_attempt_at, token, worker)
+                                      first_attempt_at, last_attempt_at, token, worker, event_id)
       select v_segment, nextval(:delivery_ids_literal::regclass), (e ->> 'lane')::integer, s ->> 'type', s ->> 'id',
              s ? 'ordered', e -> 'payload', to_timestamp((s ->> 'at')::double precision / 1000), v_now,
              (w is not null)::integer, case when w is not null then v_now end, case when w is not null then v_now end,
-             case when w is not null then (s ->> 'token')::bigint end, w
+             case when w is not null then (s ->> 'token')::bigint end, w, s -> 'events' -> -1 ->> 'id'
         from jsonb_array_elements(p_steps) as x(s)
        cross join lateral (select case when s ? 'worker' then v_worker end as w) c
        cross join lateral jsonb_array_elements(s -> 'effects') as y(e)

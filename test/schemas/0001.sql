@@ -403,7 +403,7 @@ create table "aftercommit".deliveries (
 ) partition by list (segment);
 comment on table "aftercommit".deliveries is 'Work that waits or is under way: actions, effects, timers. A row is deleted when its work is done.';
 comment on column "aftercommit".deliveries.event_id is
-  'The event that asked for the work: the one an observer matched, or the last one of the workflow step. Null for schedules.';
+  'The event that asked for the work: the one an observer matched, or the last one of the workflow step. Null for schedules and for steps without events.';
 create index deliveries_due on "aftercommit".deliveries (lane, run_at, id);
 create index deliveries_order on "aftercommit".deliveries (key, lane, id) where ordered;
 
@@ -481,7 +481,7 @@ create table "aftercommit".destinations (
 comment on table "aftercommit".destinations is
   'Limits, circuit, rest and pause of each destination, shared by all processes. Without a row there is none of them.';
 insert into "aftercommit".migrations (version, name, checksum, applied_by, breaks_older)
-values (3, 'delivery', '9234f996433f06c51018f7e9ba513d0d9ad2de588a0cb1dc9b546a545b371675',
+values (3, 'delivery', '6112ed9a3931140caba8445162e58f8d460b0680051349eaccce28589cb7aadf',
         pg_catalog.concat_ws(' ', session_user, pg_catalog.current_setting('application_name')), false);
 commit;
 
@@ -2013,9 +2013,10 @@ begin
         select from "aftercommit".letters l
          where l.kind = 'timer' and l.owner = p_type and l.key = p_id and l.status in ('dead', 'redriving')
            and l.delivery ->> 'unique_key' = v_timer ->> 'unique_key');
-      insert into "aftercommit".deliveries_0 (segment, id, lane, owner, key, ordered, unique_key, payload, created_at, run_at)
+      insert into "aftercommit".deliveries_0 (segment, id, lane, owner, key, ordered, unique_key, payload, created_at, run_at, event_id)
       values (0, nextval('"aftercommit".delivery_ids'::regclass), (p ->> 'timer_lane')::integer, p_type, p_id, v_in_order,
-              v_timer ->> 'unique_key', v_timer -> 'payload', v_at, (v_timer ->> 'due')::timestamptz)
+              v_timer ->> 'unique_key', v_timer -> 'payload', v_at, (v_timer ->> 'due')::timestamptz,
+              p -> 'events' -> -1 ->> 'id')
       on conflict do nothing;
       if v_in_order then
         update "aftercommit".workflow_instances i set holds = true where i.type = p_type and i.id = p_id and not i.holds;
@@ -2269,11 +2270,11 @@ begin
     -- The effects of all of them in one statement as well: the way to the segment is found once.
     with placed as (
       insert into "aftercommit".deliveries (segment, id, lane, owner, key, ordered, payload, created_at, run_at, attempts,
-                                      first_attempt_at, last_attempt_at, token, worker)
+                                      first_attempt_at, last_attempt_at, token, worker, event_id)
       select v_segment, nextval('"aftercommit".delivery_ids'::regclass), (e ->> 'lane')::integer, s ->> 'type', s ->> 'id',
              s ? 'ordered', e -> 'payload', to_timestamp((s ->> 'at')::double precision / 1000), v_now,
              (w is not null)::integer, case when w is not null then v_now end, case when w is not null then v_now end,
-             case when w is not null then (s ->> 'token')::bigint end, w
+             case when w is not null then (s ->> 'token')::bigint end, w, s -> 'events' -> -1 ->> 'id'
         from jsonb_array_elements(p_steps) as x(s)
        cross join lateral (select case when s ? 'worker' then v_worker end as w) c
        cross join lateral jsonb_array_elements(s -> 'effects') as y(e)
@@ -2467,13 +2468,13 @@ values ('delivery/add_deliveries', 'function', 'add_deliveries', null, 'eda6e5b7
        ('observers/keep_run_days', 'function', 'keep_run_days', null, '3e9b1b1e53facfef83d096b55ec21d1afd405408e2ca21937bd753cfaf1fd745', 1),
        ('observers/raise_alert', 'function', 'raise_alert', null, '403d1d517e0192724788aa99bc1ec36cdb69960322522237ecc6e6d7bed7b5fc', 1),
        ('subscriptions/save_checkpoint', 'function', 'save_checkpoint', null, 'f5c5dbcac73844a799f2b8807dee570c4540cf2702efd63244321719473f8510', 1),
-       ('workflows/commit_step', 'function', 'commit_step', null, 'd76ad1bf7f49afbdfce57b79d8eb4f2c07a184a51b04010e3c9141cb720ebf40', 1),
+       ('workflows/commit_step', 'function', 'commit_step', null, '84e3e65473b951654384750afff31659cb82cb33731d8998cd6a9956c9dc376c', 1),
        ('workflows/holds_events', 'function', 'holds_events', null, 'db22c726dc5c61f5a0939e74e29b20dd50a72e82cd7d3859fa8bc7ae168e4214', 1),
        ('workflows/live_worker', 'function', 'live_worker', null, '6a8ac6913ae243e9fdf283e648b9f7bb516d3390164c34de138e176b8526f340', 1),
        ('workflows/workflow_events', 'function', 'workflow_events', null, 'cc001d486df3f92a659d1db1314f2372068c30f26f84fc591ec087fc7196d8ff', 1),
        ('workflows/load_step', 'function', 'load_step', null, 'b99cd4923b4a7b052d2212a16dd7eaff4d60fcb42cf02b8ab72abf2d5bc45385', 1),
        ('workflows/open_step', 'function', 'open_step', null, '0c23104e0b63bb3534219f3755e782616fed4043385501a69480134b1ed8d8bd', 1),
-       ('workflows/workflow_commit', 'function', 'workflow_commit', null, '4c0f1de071143f9cb4c9d1c38f14c61235b18a43c7d911904c9eccb49cbe14a5', 1),
+       ('workflows/workflow_commit', 'function', 'workflow_commit', null, 'b4822a0c2d9dc07c052c97b1df8f42f2b45bd5eb8478f13274a0455c6772d091', 1),
        ('workflows/workflow_load', 'function', 'workflow_load', null, 'faa5fa5cb2d7312d85275505696e659658fb0ae76ccac13ab8199c59a139c54e', 1),
        ('workflows/workflow_load_many', 'function', 'workflow_load_many', null, '857920fe9f194c97f503f0c47c63ae7f9a8c38346ea706e04607f09a57a58848', 1),
        ('delivery/delivery_bell', 'trigger', 'bell', 'deliveries', 'aa7e9108da8c1cb9f955541f8ef4c87158198d8888a6b011790aee997eed4595', 1),
