@@ -1,6 +1,7 @@
 import { compilePatterns, patternsToSql } from '../events/index.ts'
 import { type AnyEvent, FIRST_WINDOW, findPosition, type StartPoint, type Tailer } from '../log/index.ts'
 import type { Database } from '../postgres/index.ts'
+import { readPage } from './read-page.ts'
 
 const PAGE = 500
 
@@ -15,7 +16,7 @@ export async function* readHistory(
   let position = await findPosition(database.control, since, upTo)
   let window = FIRST_WINDOW
   while (position < upTo) {
-    const page = await tailer.readFiltered(position, PAGE, { type, window })
+    const page = await readPage(tailer, position, PAGE, { type, window })
     window = page.window
     for (const event of page.events) if (event.position <= upTo && matches(event.type)) yield event
     // The log went back to a fork: the hook will notice, and begin anew.

@@ -32,6 +32,7 @@ import type { Hook, HookStatus, StartReason } from './hook.ts'
 import { HookCalls } from './hook-calls.ts'
 import { callOnStop, loadOnce } from './loading.ts'
 import { createHookMetrics, type HookMetrics } from './metrics.ts'
+import { readPage } from './read-page.ts'
 import { Readiness } from './readiness.ts'
 import { untilDone } from './until-done.ts'
 
@@ -256,7 +257,7 @@ export class InstanceHook {
     const { room } = this.#calls
     if (this.#loadReason !== undefined || room < LEAST_ROOM || tailer.frontier <= this.#position) return false
     const filter = { type: this.hook.typeExpression, window: this.#window }
-    const page = await tailer.readFiltered(this.#position, Math.min(PAGE, room), filter)
+    const page = await readPage(tailer, this.#position, Math.min(PAGE, room), filter)
     this.#window = page.window
     // The log entered another epoch, or the place was given up, while it was read: where to go on is decided first.
     if (tailer.epoch !== this.#epoch || this.#loadReason !== undefined) return true
