@@ -43,9 +43,11 @@ export interface Removed extends Changed {
 }
 
 /**
- * Takes rows away, claimed or not; no completion finds them then. The row of a workflow's effect loses its claim instead and is due at
- * once, whatever its destination: a worker tells the workflow. The dead letter that a row was made from again is discarded.
- * A row that fails at this very moment moves to another segment, unseen by this statement: repeat it until none is left.
+ * Takes rows away, claimed or not; no completion finds them then. A workflow's effect comes back with its number, without a
+ * claim and due at once, whatever its destination: a worker tells the workflow. The row is deleted and inserted, because an
+ * update that moves it to another segment would fail statements that wait for it. The dead letter that a row was made from
+ * again is discarded. A row that fails at this very moment moves to another segment, unseen by this statement: repeat it
+ * until none is left.
  */
 export async function removeDeliveries(
   db: Queryable,
@@ -54,28 +56,26 @@ export async function removeDeliveries(
 ): Promise<Removed> {
   const { rows } = await db.query<ChangedRow & { claimed: boolean }>(
     `with chosen as materialized (
-       select d.segment, d.id, d.token, d.letter, l.kind, l.name, l.kind = 'effect' and d.payload ? 'generation' and not d.payload ? 'cancelled' as tells
+       select d.*, l.kind, l.name, l.tenant, l.priority,
+              l.kind = 'effect' and d.payload ? 'generation' and not d.payload ? 'cancelled' as tells
          from ${db.schema}.deliveries d
          join ${db.schema}.delivery_lanes l on l.lane = d.lane
         where d.segment in (0, 1, 2, 3, 4) and d.id = any (($1::text)::bigint[])
           for update of d),
-     deleted as (
+     removed as (
        delete from ${db.schema}.deliveries d
         using chosen c
-        where not c.tells and d.segment = c.segment and d.id = c.id
-       returning d.id),
+        where d.segment = c.segment and d.id = c.id
+       returning c.*),
      told as (
-       update ${db.schema}.deliveries d
-          set segment = 0, token = null, worker = null, alone = false, letter = null, error = null, attempts = 0,
-              run_at = clock_timestamp(),
-              lane = ${db.schema}.delivery_lane(l.kind, l.name, '', l.tenant, l.priority),
-              payload = d.payload || jsonb_build_object('cancelled',
-                jsonb_build_object('attempts', d.attempts, 'reason', $2::text || ' cancelled it: ' || $3::text))
-         from chosen c, ${db.schema}.delivery_lanes l
-        where c.tells and d.segment = c.segment and d.id = c.id and l.lane = d.lane
-       returning d.id),
-     removed as (
-       select c.* from chosen c where c.id in (select id from deleted union all select id from told)),
+       insert into ${db.schema}.deliveries (segment, id, lane, owner, key, ordered, unique_key, payload, created_at,
+                                            first_attempt_at, last_attempt_at, event_id)
+       select 0, id, ${db.schema}.delivery_lane(kind, name, '', tenant, priority), owner, key, ordered, unique_key,
+              payload || jsonb_build_object('cancelled',
+                jsonb_build_object('attempts', attempts, 'reason', $2::text || ' cancelled it: ' || $3::text)),
+              created_at, first_attempt_at, last_attempt_at, event_id
+         from removed
+        where tells),
      discarded as (
        update ${db.schema}.letters
           set status = 'discarded', who = $2::text, reason = $3::text, changed_at = clock_timestamp()

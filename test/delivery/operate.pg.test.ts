@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest'
+import { removeDeliveries } from '../../src/delivery/operate-statements.ts'
+import { completeDeliveries } from '../../src/delivery/statements.ts'
 import { parseRetry } from '../../src/runtime/index.ts'
 import { GiveUp } from '../../src/subscriptions/index.ts'
 import { connect } from '../support/database.ts'
@@ -56,7 +58,7 @@ test('deliveries are listed by state, oldest first and page by page', async () =
     process: null,
     destination: null,
   })
-  expect(() => deliveries.list({ limit: 1_001 })).toThrow('1 to 1000')
+  await expect(deliveries.list({ limit: 1_001 })).rejects.toThrow('1 to 1000')
   held.open()
 })
 
@@ -249,3 +251,30 @@ test('cancelling what was made from a dead letter gives the letter up too', asyn
 })
 
 const patient = parseRetry({ maxAttempts: 3, initialDelay: '1h', maxDelay: '1h' })
+
+test('a claim that ends while its effect is cancelled finds no row instead of failing', async () => {
+  const { sql, url, worker, rows } = await openOperating()
+  const one = await worker()
+  const watcher = await connect(url)
+  const [id = 0n] = await one.add(one.database, [{ ...mails(1)[0]!, key: '1', payload: { generation: 1 } }])
+  const { rows: claimed } = await sql.query(
+    `update aftercommit.deliveries set token = 7, worker = 'w' where id = $1 returning segment`,
+    [String(id)],
+  )
+  const claim = { id, segment: claimed[0].segment as number, token: 7n }
+  expect(claim.segment).toBeGreaterThan(0)
+  let ended: Promise<Set<bigint>> | undefined
+  await one.database.transaction(async (tx) => {
+    const removed = await removeDeliveries(tx, [id], { who: 'me', reason: 'no use' })
+    expect(removed.ids).toEqual([id])
+    ended = completeDeliveries(one.database.control, [claim])
+    await eventually(async () => {
+      const { rowCount } = await watcher.query(
+        `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database() and query like '%done_0%'`,
+      )
+      return rowCount === 1
+    })
+  })
+  expect(await ended).toEqual(new Set())
+  expect(await rows()).toBe(1)
+})
