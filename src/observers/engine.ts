@@ -117,7 +117,9 @@ export function createEngine(parts: EngineParts): Engine {
     ...parts,
     rules: () => (settled === wanted ? wanted?.rules : undefined),
     // The same definition again: this process may take the subscription up from now on.
-    onBack: async () => wanted && subscriptions.replace(wanted.definition),
+    onBack: async () => {
+      if (wanted) await subscriptions.replace(wanted.definition)
+    },
   })
 
   async function toPrepared({ settings, observers, actionTypes, prepare, contexts }: InForce): Promise<Prepared> {
@@ -188,9 +190,9 @@ export function createEngine(parts: EngineParts): Engine {
     if (before && before.rules.group !== next.rules.group) throw otherGroup(before.rules.group, next.rules.group)
     wanted = next
     try {
-      await subscriptions.replace(next.definition)
-      // Where it is not placed yet, or another one is by now, nothing is written.
-      await next.putInForce()
+      const isPlaced = await subscriptions.replace(next.definition)
+      // Nothing is written where it is not placed yet, or where rules of another process are placed by now.
+      if (!(await next.putInForce()) && isPlaced) settled = next
     } catch (error) {
       wanted = before
       await goBack(next)

@@ -49,9 +49,10 @@ export interface SubscriptionsPart extends Subscriptions {
   register(definition: Definition): SubscriptionHandle
   /**
    * Ends what runs under this id here and goes on with another definition, which is a new generation if it differs.
-   * Resolves when no process moves the checkpoint with the one before; when that fails, the one before goes on.
+   * Resolves when no process moves the checkpoint with the one before; when that fails, the one before goes on. False: it
+   * is registered in the database when the process starts.
    */
-  replace(definition: Definition): Promise<void>
+  replace(definition: Definition): Promise<boolean>
   /** Registers in the database what was registered here, and runs it. */
   readonly service: Service
   /** Only those whose id matches a pattern are run by this process; `*` stands for anything. */
@@ -181,10 +182,11 @@ export function createSubscriptions(options: SubscriptionsOptions): Subscription
       const before = known.get(id)
       known.set(id, definition)
       await keeper.remove(id)
-      if (!started || !isMine(id)) return
+      if (!started || !isMine(id)) return false
       try {
         // From here on nobody moves the checkpoint with the definition before.
         keeper.addPlaced({ definition, generation: await place(definition) })
+        return true
       } catch (error) {
         if (before) {
           known.set(id, before)

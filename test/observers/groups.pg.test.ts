@@ -99,6 +99,25 @@ test('a superseded process is not ready, names the rules it lost and does not ta
   expect(seenByNewer).toEqual([])
 })
 
+test('a process whose change is overtaken by newer rules at that very moment is not ready', async () => {
+  const { ac, sql } = await openSubscriptions()
+  calls(ac)
+  await ac.observers.add(rule('mail'))
+  await ac.start()
+  // Another process registers its rules right behind this one.
+  await sql.query(`
+    create function overtake() returns trigger language plpgsql as $$
+    begin
+      new.definition := jsonb_set(new.definition, '{version}', '"newer"');
+      return new;
+    end $$;
+    create trigger overtake before update on aftercommit.subscriptions
+      for each row when (new.definition <> old.definition) execute function overtake()`)
+  await ac.observers.add(rule('audit'))
+  await eventually(() => !ac.health().ready)
+  expect(reasonsOf(ac)).toContain('newer rules of group "observers" are in force, without these of this process: audit')
+})
+
 test('a superseded process is ready again when its rules are registered again, and may read with them', async () => {
   const { ac: older, another, emit } = await openSubscriptions()
   const [newer, same] = [another(), another()]
