@@ -84,6 +84,10 @@ create table :schema.log_state (
   frontier bigint not null default 0,
   -- A position at or below the frontier that is known to hold an event; its absence later means history was removed.
   witness bigint not null default 0,
+  -- The id of that event: another event at its position belongs to another history.
+  witness_id text not null default '',
+  -- When the frontier was last moved: an event at or below it that was recorded later came after a fork.
+  published_at timestamptz not null default clock_timestamp(),
   -- The oldest position that retention has kept.
   kept_from bigint not null default 0,
   -- Which server, timeline and database this history was written on.

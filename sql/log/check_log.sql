@@ -15,6 +15,8 @@ declare
   v_locked boolean := false;
   v_renumbered boolean;
   v_shared bigint;
+  v_late bigint;
+  v_kept bigint;
 begin
   select seqcache into v_cache from pg_sequence where seqrelid = :positions_literal::regclass;
   if v_cache <> 1 then
@@ -26,8 +28,8 @@ begin
 
   loop
     select * into v_state from :schema.log_state;
-    v_gone := v_state.witness >= v_state.kept_from and v_state.witness > 0
-      and not exists (select from :schema.events where position = v_state.witness);
+    v_gone := :schema.witness_is_gone(v_state.witness, v_state.witness_id, v_state.kept_from);
+    v_kept := :schema.unbroken_from();
     select coalesce(max(position), 0) into o_head from :schema.events;
     select case when is_called then last_value else last_value - 1 end into v_sequence from :schema.positions;
 
@@ -35,6 +37,8 @@ begin
       when v_state.identity <> v_identity then 'the database was restored, promoted or moved'
       when v_gone then 'events were removed'
       when v_sequence < greatest(o_head, v_state.frontier) then 'the sequence was set back'
+      -- A gap above the head is no loss: nothing was written there.
+      when v_kept > v_state.kept_from and v_kept <= greatest(o_head, v_state.frontier) + 1 then 'a partition was removed'
     end;
     exit when o_began is null or v_locked or pg_is_in_recovery();
     perform from :schema.log_state for update;
@@ -42,22 +46,36 @@ begin
   end loop;
 
   if o_began is not null and v_locked then
-    v_renumbered := v_gone and v_sequence < v_state.frontier;
+    -- Positions that were final and were given out once more since.
+    if v_gone or v_sequence < v_state.frontier then
+      v_late := :schema.first_late(v_state.frontier, v_state.published_at);
+    end if;
+    v_renumbered := v_gone and (v_sequence < v_state.frontier
+      or v_late is not null and not exists (select from :schema.events where position < v_late));
     -- What both histories surely share. After a restore or promotion that is what was published as final: the head may
     -- hold events of the new history already.
     v_shared := case
       when v_renumbered then 0
+      when v_late is not null then v_late - 1
       when v_gone or v_state.identity <> v_identity then v_state.frontier
       else greatest(o_head, v_state.frontier)
     end;
     if not v_renumbered and v_sequence < greatest(o_head, v_state.frontier) then
       perform setval(:positions_literal, greatest(o_head, v_state.frontier));
     end if;
+    -- For verify: which events came after the frontier had passed their positions.
+    if v_late is not null and not v_renumbered then
+      insert into :schema.frontier_marks (at, frontier) values (v_state.published_at, v_state.frontier) on conflict do nothing;
+    end if;
     update :schema.log_state
-       set epoch = epoch + 1, identity = v_identity, witness = 0,
-           frontier = case when v_renumbered then 0 else frontier end,
-           -- What was removed is lost for everybody who had not come so far.
-           kept_from = case when v_gone and not v_renumbered then greatest(kept_from, frontier + 1) else kept_from end
+       set epoch = epoch + 1, identity = v_identity, witness = 0, witness_id = '', published_at = clock_timestamp(),
+           frontier = case when v_renumbered or v_late is not null then v_shared else frontier end,
+           -- What was removed is lost for every reader that had not come so far.
+           kept_from = case
+             when v_renumbered or v_late is not null then kept_from
+             else greatest(kept_from, case when v_gone then frontier + 1 end,
+                           case when v_kept <= greatest(o_head, frontier) + 1 then v_kept end)
+           end
     returning * into v_state;
     insert into :schema.epochs (epoch, began_after, reason)
     values (v_state.epoch, v_shared, o_began)
@@ -67,13 +85,16 @@ begin
     -- The new term keeps a process that still remembers the other history from writing over them.
     update :schema.subscription_partitions
        set term = term + 1, owner = null, lease_until = null, clean = true,
-           epoch = case when v_renumbered or position > greatest(v_sequence, o_head) then epoch else v_state.epoch end;
+           epoch = case when v_renumbered or position > greatest(v_sequence, o_head) or position >= v_late
+                     then epoch else v_state.epoch end;
   else
     o_began := null;
     -- There is no witness yet, or retention has passed it: the newest event that is final takes its place.
     if v_state.witness < greatest(v_state.kept_from, 1) and not pg_is_in_recovery() then
       select max(position) into v_witness from :schema.events where position <= v_state.frontier;
-      update :schema.log_state set witness = v_witness where epoch = v_state.epoch and witness < v_witness;
+      update :schema.log_state
+         set witness = v_witness, witness_id = (select id from :schema.events where position = v_witness)
+       where epoch = v_state.epoch and witness < v_witness;
     end if;
   end if;
   o_epoch := v_state.epoch;

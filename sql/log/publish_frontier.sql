@@ -1,14 +1,26 @@
 -- grants: run
--- The frontier as other processes, standbys and bridges may rely on it. It never moves back within an epoch.
+-- Publishes the frontier, on which other processes, standbys and bridges rely. It never moves back within an epoch. False
+-- tells the caller to run check_log: the epoch is another one, or the sequence, the witness or the identity of the server
+-- does not agree with what was published before. Nothing is published then.
 create or replace function :schema.publish_frontier(p_epoch integer, p_frontier bigint, p_witness bigint) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $aftercommit$
+declare
+  v_state record;
 begin
-  -- Nobody has looked yet whether this is the same history: what was final in another one is not published here.
-  if exists (select from :schema.log_state where identity <> :schema.log_identity()) then return false; end if;
+  select * into v_state from :schema.log_state;
+  if v_state.epoch <> p_epoch or v_state.identity <> :schema.log_identity()
+     or v_state.frontier > (select case when is_called then last_value else last_value - 1 end from :schema.positions)
+     or :schema.witness_is_gone(v_state.witness, v_state.witness_id, v_state.kept_from)
+  then
+    return false;
+  end if;
   update :schema.log_state
-     set frontier = p_frontier, witness = greatest(witness, p_witness)
+     set frontier = p_frontier, published_at = clock_timestamp(),
+         witness_id = case when p_witness > witness
+                        then coalesce((select id from :schema.events where position = p_witness), '') else witness_id end,
+         witness = greatest(witness, p_witness)
    where epoch = p_epoch and frontier < p_frontier;
-  if not found then return false; end if;
+  if not found then return true; end if;
   insert into :schema.frontier_marks (frontier)
   select p_frontier
    where not exists (select from :schema.frontier_marks where at > clock_timestamp() - interval '1 minute')

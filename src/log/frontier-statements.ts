@@ -160,10 +160,16 @@ export async function epochBegan(db: Queryable, epoch: number): Promise<bigint |
   return rows[0] && BigInt(rows[0].began_after)
 }
 
-export async function publishFrontier(db: Queryable, epoch: number, frontier: bigint, witness: bigint): Promise<void> {
-  await db.query(`select ${db.schema}.publish_frontier(($1::text)::integer, ($2::text)::bigint, ($3::text)::bigint)`, [
-    String(epoch),
-    frontier.toString(),
-    witness.toString(),
-  ])
+/** False: nothing was published, because `checkLog` must look first whether history has forked. */
+export async function publishFrontier(
+  db: Queryable,
+  epoch: number,
+  frontier: bigint,
+  witness: bigint,
+): Promise<boolean> {
+  const { rows } = await db.query<{ published: boolean }>(
+    `select ${db.schema}.publish_frontier(($1::text)::integer, ($2::text)::bigint, ($3::text)::bigint) as published`,
+    [String(epoch), frontier.toString(), witness.toString()],
+  )
+  return rows[0]!.published
 }

@@ -64,7 +64,7 @@ export async function selectLogBook(db: Queryable): Promise<LogBook> {
             (case when p.is_called then p.last_value else p.last_value - 1 end)::text as sequence,
             (select seqcache from pg_catalog.pg_sequence where seqrelid = pg_catalog.to_regclass($1::text))::text as cache,
             l.witness = 0 or l.witness < l.kept_from
-              or exists (select from ${db.schema}.events where position = l.witness) as kept,
+              or exists (select from ${db.schema}.events where position = l.witness and l.witness_id in ('', id)) as kept,
             s.partition_size::text as size,
             s.retention is not null as retention
        from ${db.schema}.log_state l, ${db.schema}.settings s, ${db.schema}.positions p`,

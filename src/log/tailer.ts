@@ -112,7 +112,6 @@ export class Tailer implements Service {
   /** Everything at or below was read or skipped for good. */
   #at = 0n
   #witness = 0n
-  #published = 0n
   #hole = false
   #blockedSince: number | undefined
   #pageSize = 1_000
@@ -347,9 +346,10 @@ export class Tailer implements Service {
   async #housekeeping(context: LoopContext): Promise<void> {
     const now = this.#options.clock.monotonic()
     if (this.#check.isDue) await this.#check.look(context)
-    if (this.#at > this.#published && now >= this.#duePublish) {
+    // Also when nothing moved: events that came after a sequence was set back lie below what was read.
+    if (now >= this.#duePublish) {
       this.#duePublish = now + PUBLISH_MS
-      await this.#publish()
+      if (!(await this.#publish())) await this.#check.look(context)
     }
     if (this.#rhythm.state !== 'polling' && this.#mark.hasLapsed) this.bellWasLost()
     if (this.#heart.isDue) await this.#beat()
@@ -372,7 +372,6 @@ export class Tailer implements Service {
         `a new epoch of the log began: ${began ?? 'history has forked'}`,
       )
     this.#epoch = epoch
-    this.#published = frontier
     this.#frontier.restart(first ? frontier : minOf(frontier, this.#at))
     this.#witness = 0n
     if (first) {
@@ -402,10 +401,9 @@ export class Tailer implements Service {
     await this.#mark.remove()
   }
 
-  async #publish(): Promise<void> {
-    const position = this.#at
-    await publishFrontier(this.#options.database.control, this.#epoch, position, this.#witness)
-    this.#published = position
+  /** False: history may have forked. */
+  async #publish(): Promise<boolean> {
+    return publishFrontier(this.#options.database.control, this.#epoch, this.#at, this.#witness)
   }
 }
 

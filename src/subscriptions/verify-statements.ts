@@ -32,3 +32,19 @@ export async function selectMarks(db: Queryable): Promise<{ at: number; frontier
   )
   return rows.map(({ at, frontier }) => ({ at: Number(at), frontier: BigInt(frontier) }))
 }
+
+/**
+ * Subscriptions whose checkpoint belongs to another history: it lies above the fork, or the event that was finished there
+ * is not in the log. Retention removes such events too, so without a complete log only the fork counts.
+ */
+export async function selectForked(db: Queryable): Promise<Set<string>> {
+  const { rows } = await db.query<{ id: string }>(
+    `select distinct p.id
+       from ${db.schema}.subscription_partitions p
+      where p.position > (select min(e.began_after) from ${db.schema}.epochs e where e.epoch > p.epoch)
+         or (p.last_event_id is not null
+             and (select kept_from <= 1 from ${db.schema}.log_state)
+             and not exists (select from ${db.schema}.events e where e.id = p.last_event_id))`,
+  )
+  return new Set(rows.map(({ id }) => id))
+}

@@ -1,12 +1,13 @@
 /**
  * Walks the whole log and looks for events that readers cannot have seen: those written at or below a frontier that had
- * already been published. That takes somebody who wrote positions by hand or set the sequence back; `verify` is how one
- * finds out. Every subscription that had passed such an event has skipped it, unless its filter would have.
+ * already been published, because positions were written by hand or the sequence was set back. A subscription that had
+ * passed such an event has skipped it, unless its filter would have. A position alone does not prove that a checkpoint
+ * belongs to this history, so the event that it names is looked up as well.
  */
 import { compilePatterns } from '../events/index.ts'
 import type { Database } from '../postgres/index.ts'
 import { selectStates } from './handle-statements.ts'
-import { selectMarks, selectWalk, type WalkRow } from './verify-statements.ts'
+import { selectForked, selectMarks, selectWalk, type WalkRow } from './verify-statements.ts'
 
 export interface VerifyReport {
   readonly events: number
@@ -16,7 +17,7 @@ export interface VerifyReport {
   /** Events written below a published frontier; at most 1,000 are listed. */
   readonly late: readonly LateEvent[]
   readonly subscriptions: readonly SubscriptionVerdict[]
-  /** No event was written below a published frontier, so nothing can have been skipped. */
+  /** No event was written below a published frontier and no checkpoint is of another history: nothing was skipped. */
   readonly ok: boolean
 }
 
@@ -32,6 +33,8 @@ export interface SubscriptionVerdict {
   readonly skipped: number
   readonly deadLetters: number
   readonly parked: number
+  /** The checkpoint belongs to another history: events at or below it may never have been handled. */
+  readonly forked: boolean
 }
 
 const PAGE = 10_000
@@ -60,6 +63,7 @@ export async function verify(
     onProgress(position, frontier)
     if (page.length < PAGE) break
   }
+  const forked = await selectForked(database)
   const subscriptions = (await selectStates(database)).map((state) => {
     const matches = compilePatterns(state.on)
     const skipped = late.filter(
@@ -68,7 +72,8 @@ export async function verify(
         matches(event.type) &&
         (state.tenant === null || state.tenant === event.tenant),
     ).length
-    return { id: state.id, position: state.position, skipped, deadLetters: state.deadLetters, parked: state.parked }
+    const { id, deadLetters, parked } = state
+    return { id, position: state.position, skipped, deadLetters, parked, forked: forked.has(id) }
   })
   return {
     events,
@@ -76,6 +81,6 @@ export async function verify(
     frontier,
     late: late.map(({ position: at, id, type }) => ({ position: at, id, type })),
     subscriptions,
-    ok: late.length === 0 && subscriptions.every(({ skipped }) => skipped === 0),
+    ok: late.length === 0 && subscriptions.every((one) => one.skipped === 0 && !one.forked),
   }
 }

@@ -10,6 +10,7 @@ import type { AftercommitOptions } from '../../src/options.ts'
 import { hurriedClock } from '../log/support/hurried-clock.ts'
 import { follow, instance, type OpenLog, SERVERS } from '../log/support/open-log.ts'
 import { copyAsStandby, ownServer, temporaryFolder } from '../log/support/own-server.ts'
+import { makePartitionsSmall, publishFrontier } from '../log/support/small-partitions.ts'
 import { connect, testDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { collectingLogger } from '../support/logger.ts'
@@ -73,6 +74,84 @@ describe.each(SERVERS)('on Postgres $major', ({ major }) => {
     await eventually(async () => (await epochs(sql)).at(-1)?.reason === 'the sequence was set back')
     await reader.sees(await emit({ ac }, 2))
     expect(reader.positions).toEqual([1n, 2n, 3n, 4n, 5n, 6n, 7n])
+  })
+
+  it('a sequence set back below a checkpoint stops the subscription that had passed the new events', async () => {
+    const { ac, sql, url } = await installLog({ major, clock })
+    const handled = subscribe(ac)
+    await ac.start()
+    await emit({ ac }, 5)
+    await sql.query(`select nextval('aftercommit.positions') from generate_series(1, 6)`)
+    await publishedAfter({ ac, sql }, 1)
+    await eventually(() => handled.length === 6)
+    await sql.query(`select setval('aftercommit.positions', 5)`)
+    await emit({ ac }, 5)
+    await eventually(async () => (await ac.subscriptions.list())[0]?.status === 'stopped')
+    expect((await epochs(sql)).at(-1)).toEqual({ epoch: 2, began_after: '5', reason: 'the sequence was set back' })
+    expect((await ac.subscriptions.list())[0]?.reason).toContain('history forked after position 5')
+    const verdict = await instance({ database: url }).verify()
+    expect(verdict).toMatchObject({ ok: false, subscriptions: [{ id: 'lamps', skipped: 5, forked: true }] })
+    expect(verdict.late.map(({ position }) => position)).toEqual([6n, 7n, 8n, 9n, 10n])
+    await ac.subscriptions.get('lamps').seek(5n)
+    await ac.stop()
+    const later = instance({ database: url })
+    const again = subscribe(later)
+    await later.start()
+    await eventually(() => again.length === 6)
+    expect(again.map((position) => Number(position))).toEqual([6, 7, 8, 9, 10, 12])
+  })
+
+  it('a log that was numbered anew and has passed its old frontier since is told by the ids of its events', async () => {
+    const { ac, sql, url } = await installLog({ major })
+    const handled = subscribe(ac)
+    await ac.start()
+    await publishedAfter({ ac, sql }, 5)
+    await eventually(() => handled.length === 5)
+    await ac.stop()
+    await sql.query(`alter table aftercommit.events disable trigger keep_history`)
+    await sql.query(`truncate aftercommit.events; alter sequence aftercommit.positions restart`)
+    await emit({ ac: instance({ database: url }) }, 8)
+    const later = instance({ database: url })
+    expect(await later.verify()).toMatchObject({ ok: false, subscriptions: [{ id: 'lamps', forked: true }] })
+    subscribe(later)
+    await later.start()
+    await eventually(async () => (await later.subscriptions.list())[0]?.status === 'stopped')
+    expect((await epochs(sql)).at(-1)).toEqual({ epoch: 2, began_after: '0', reason: 'events were removed' })
+    expect((await later.log.read()).map(({ position }) => position)).toEqual([1n, 2n, 3n, 4n, 5n, 6n, 7n, 8n])
+  })
+
+  it.each([
+    ['a partition was removed', 150],
+    ['events were removed', 0],
+  ])('that %s by hand stops a subscription that still needed its events', async (reason, published) => {
+    const { ac, sql, url } = await installLog({ major })
+    await makePartitionsSmall(sql)
+    const handled = subscribe(ac)
+    await ac.start()
+    await emit({ ac }, 3)
+    await eventually(() => handled.length === 3)
+    await ac.stop()
+    await sql.query(`select aftercommit.emit('lamp.lit', null, null, '{}') from generate_series(1, 147)`)
+    if (published > 0) await publishFrontier(sql, published)
+    await sql.query('drop table aftercommit.events_000000000000')
+    const later = instance({ database: url })
+    const seen = subscribe(later)
+    await later.start()
+    await eventually(async () => (await later.subscriptions.list())[0]?.status === 'stopped')
+    expect((await later.subscriptions.list())[0]?.reason).toContain('events 4 to 99 were dropped')
+    expect((await epochs(sql)).at(-1)?.reason).toBe(reason)
+    expect(seen).toEqual([])
+    // It is noticed once.
+    await later.log.status()
+    expect(await epochs(sql)).toHaveLength(2)
+  })
+
+  it('a partition that was dropped by hand above the head is no fork', async () => {
+    const { ac, sql } = await installLog({ major })
+    await makePartitionsSmall(sql)
+    await emit({ ac }, 3)
+    await sql.query('drop table aftercommit.events_000000000100')
+    expect(await ac.log.status()).toMatchObject({ epoch: 1 })
   })
 
   it.each([
@@ -189,6 +268,20 @@ async function installLog({ major, ...options }: Omit<AftercommitOptions, 'datab
   const ac = instance({ ...options, database: url })
   await ac.migrate()
   return { ac, url, sql: await connect(url) }
+}
+
+/** A subscription from the start, and the positions that it has handled. */
+function subscribe(ac: OpenLog['ac']): bigint[] {
+  const handled: bigint[] = []
+  ac.subscribe({
+    id: 'lamps',
+    on: ['lamp.lit'],
+    from: 'start',
+    handle: ({ position }) => {
+      handled.push(position)
+    },
+  })
+  return handled
 }
 
 /** Appends so many and gives the id of the last. */

@@ -121,6 +121,10 @@ create table "aftercommit".log_state (
   frontier bigint not null default 0,
   -- A position at or below the frontier that is known to hold an event; its absence later means history was removed.
   witness bigint not null default 0,
+  -- The id of that event: another event at its position belongs to another history.
+  witness_id text not null default '',
+  -- When the frontier was last moved: an event at or below it that was recorded later came after a fork.
+  published_at timestamptz not null default clock_timestamp(),
   -- The oldest position that retention has kept.
   kept_from bigint not null default 0,
   -- Which server, timeline and database this history was written on.
@@ -189,7 +193,7 @@ comment on column "aftercommit".processes.lock_key is 'Name of the advisory lock
 comment on column "aftercommit".processes.lease is 'Number of the lease of the process, one higher after each loss: work names it.';
 comment on column "aftercommit".processes.lease_until is 'End of that lease unless it is renewed; null while the process has none.';
 insert into "aftercommit".migrations (version, name, checksum, applied_by, breaks_older)
-values (1, 'log', '184fde0a6da9f0ea4567f30d13ae8c74883a766c167b217ac5f3dd1933d5331e',
+values (1, 'log', '4c58eed79dc9d6cd6176d186cc18fab73d5d91467ebd8475d5e9b6fa37eb4ab1',
         pg_catalog.concat_ws(' ', session_user, pg_catalog.current_setting('application_name')), false);
 commit;
 
@@ -1485,6 +1489,55 @@ language sql stable set search_path = pg_catalog, pg_temp as $aftercommit$
 $aftercommit$;
 revoke all on function "aftercommit"."log_identity" from public;
 comment on function "aftercommit"."log_identity" is 'Server, timeline and database: a history that goes on elsewhere is another history.';
+-- grants: none
+-- Whether the event that proves the history is missing, or another event has its position. Retention may remove it.
+create or replace function "aftercommit".witness_is_gone(p_witness bigint, p_witness_id text, p_kept_from bigint) returns boolean
+language plpgsql set search_path = pg_catalog, pg_temp as $aftercommit$
+begin
+  return p_witness > 0 and p_witness >= p_kept_from and not exists (
+    select from "aftercommit".events where position = p_witness and (p_witness_id = '' or id = p_witness_id));
+end
+$aftercommit$;
+revoke all on function "aftercommit"."witness_is_gone" from public;
+comment on function "aftercommit"."witness_is_gone" is 'Whether the event that proves the history is missing, or another event has its position. Retention may remove it.';
+-- grants: none
+-- The lowest position from which partitions follow each other without a gap up to the open one; null without partitions.
+create or replace function "aftercommit".unbroken_from() returns bigint
+language sql stable set search_path = pg_catalog, pg_temp as $aftercommit$
+  with bounds as (
+    select substring(b from 'FROM \(''?(\d+)')::bigint as low, substring(b from 'TO \(''?(\d+)')::bigint as high
+      from pg_inherits i
+      join pg_class c on c.oid = i.inhrelid
+     cross join lateral pg_get_expr(c.relpartbound, c.oid) as p(b)
+     where i.inhparent = to_regclass(format('%I.events', 'aftercommit')))
+  select max(low) from bounds l where not exists (select from bounds p where p.high = l.low)
+$aftercommit$;
+revoke all on function "aftercommit"."unbroken_from" from public;
+comment on function "aftercommit"."unbroken_from" is 'The lowest position from which partitions follow each other without a gap up to the open one; null without partitions.';
+-- grants: none
+-- The lowest event at or below a position that was recorded after a time; null where there is none. Walks down, and ends
+-- once 1,000 events in a row are older: positions that were given out again stand close together.
+create or replace function "aftercommit".first_late(p_position bigint, p_after timestamptz) returns bigint
+language plpgsql set search_path = pg_catalog, pg_temp as $aftercommit$
+declare
+  r record;
+  v_late bigint;
+  v_older integer := 0;
+begin
+  for r in select position, recorded_at from "aftercommit".events where position <= p_position order by position desc loop
+    if r.recorded_at > p_after then
+      v_late := r.position;
+      v_older := 0;
+    else
+      v_older := v_older + 1;
+      exit when v_older = 1000;
+    end if;
+  end loop;
+  return v_late;
+end
+$aftercommit$;
+revoke all on function "aftercommit"."first_late" from public;
+comment on function "aftercommit"."first_late" is 'The lowest event at or below a position that was recorded after a time; null where there is none. Walks down, and ends once 1,000 events in a row are older: positions that were given out again stand close together.';
 -- grants: run
 -- Looks whether history can have forked since the last look, and begins a new epoch if so; o_began says why. o_problem is
 -- set when the log cannot be read safely at all. The order of the reads matters: the state first, the sequence last, so
@@ -1502,6 +1555,8 @@ declare
   v_locked boolean := false;
   v_renumbered boolean;
   v_shared bigint;
+  v_late bigint;
+  v_kept bigint;
 begin
   select seqcache into v_cache from pg_sequence where seqrelid = '"aftercommit".positions'::regclass;
   if v_cache <> 1 then
@@ -1513,8 +1568,8 @@ begin
 
   loop
     select * into v_state from "aftercommit".log_state;
-    v_gone := v_state.witness >= v_state.kept_from and v_state.witness > 0
-      and not exists (select from "aftercommit".events where position = v_state.witness);
+    v_gone := "aftercommit".witness_is_gone(v_state.witness, v_state.witness_id, v_state.kept_from);
+    v_kept := "aftercommit".unbroken_from();
     select coalesce(max(position), 0) into o_head from "aftercommit".events;
     select case when is_called then last_value else last_value - 1 end into v_sequence from "aftercommit".positions;
 
@@ -1522,6 +1577,8 @@ begin
       when v_state.identity <> v_identity then 'the database was restored, promoted or moved'
       when v_gone then 'events were removed'
       when v_sequence < greatest(o_head, v_state.frontier) then 'the sequence was set back'
+      -- A gap above the head is no loss: nothing was written there.
+      when v_kept > v_state.kept_from and v_kept <= greatest(o_head, v_state.frontier) + 1 then 'a partition was removed'
     end;
     exit when o_began is null or v_locked or pg_is_in_recovery();
     perform from "aftercommit".log_state for update;
@@ -1529,22 +1586,36 @@ begin
   end loop;
 
   if o_began is not null and v_locked then
-    v_renumbered := v_gone and v_sequence < v_state.frontier;
+    -- Positions that were final and were given out once more since.
+    if v_gone or v_sequence < v_state.frontier then
+      v_late := "aftercommit".first_late(v_state.frontier, v_state.published_at);
+    end if;
+    v_renumbered := v_gone and (v_sequence < v_state.frontier
+      or v_late is not null and not exists (select from "aftercommit".events where position < v_late));
     -- What both histories surely share. After a restore or promotion that is what was published as final: the head may
     -- hold events of the new history already.
     v_shared := case
       when v_renumbered then 0
+      when v_late is not null then v_late - 1
       when v_gone or v_state.identity <> v_identity then v_state.frontier
       else greatest(o_head, v_state.frontier)
     end;
     if not v_renumbered and v_sequence < greatest(o_head, v_state.frontier) then
       perform setval('"aftercommit".positions', greatest(o_head, v_state.frontier));
     end if;
+    -- For verify: which events came after the frontier had passed their positions.
+    if v_late is not null and not v_renumbered then
+      insert into "aftercommit".frontier_marks (at, frontier) values (v_state.published_at, v_state.frontier) on conflict do nothing;
+    end if;
     update "aftercommit".log_state
-       set epoch = epoch + 1, identity = v_identity, witness = 0,
-           frontier = case when v_renumbered then 0 else frontier end,
-           -- What was removed is lost for everybody who had not come so far.
-           kept_from = case when v_gone and not v_renumbered then greatest(kept_from, frontier + 1) else kept_from end
+       set epoch = epoch + 1, identity = v_identity, witness = 0, witness_id = '', published_at = clock_timestamp(),
+           frontier = case when v_renumbered or v_late is not null then v_shared else frontier end,
+           -- What was removed is lost for every reader that had not come so far.
+           kept_from = case
+             when v_renumbered or v_late is not null then kept_from
+             else greatest(kept_from, case when v_gone then frontier + 1 end,
+                           case when v_kept <= greatest(o_head, frontier) + 1 then v_kept end)
+           end
     returning * into v_state;
     insert into "aftercommit".epochs (epoch, began_after, reason)
     values (v_state.epoch, v_shared, o_began)
@@ -1554,13 +1625,16 @@ begin
     -- The new term keeps a process that still remembers the other history from writing over them.
     update "aftercommit".subscription_partitions
        set term = term + 1, owner = null, lease_until = null, clean = true,
-           epoch = case when v_renumbered or position > greatest(v_sequence, o_head) then epoch else v_state.epoch end;
+           epoch = case when v_renumbered or position > greatest(v_sequence, o_head) or position >= v_late
+                     then epoch else v_state.epoch end;
   else
     o_began := null;
     -- There is no witness yet, or retention has passed it: the newest event that is final takes its place.
     if v_state.witness < greatest(v_state.kept_from, 1) and not pg_is_in_recovery() then
       select max(position) into v_witness from "aftercommit".events where position <= v_state.frontier;
-      update "aftercommit".log_state set witness = v_witness where epoch = v_state.epoch and witness < v_witness;
+      update "aftercommit".log_state
+         set witness = v_witness, witness_id = (select id from "aftercommit".events where position = v_witness)
+       where epoch = v_state.epoch and witness < v_witness;
     end if;
   end if;
   o_epoch := v_state.epoch;
@@ -1682,16 +1756,28 @@ $aftercommit$;
 revoke all on function "aftercommit"."emit" from public;
 comment on function "aftercommit"."emit" is 'Emits an event from SQL, in the transaction of the caller, and returns its position. User, cause and tenant come from the session settings aftercommit.*, where '''' counts as unset; the parameter `tenant` wins over its setting. `previous` is the image before the change.';
 -- grants: run
--- The frontier as other processes, standbys and bridges may rely on it. It never moves back within an epoch.
+-- Publishes the frontier, on which other processes, standbys and bridges rely. It never moves back within an epoch. False
+-- tells the caller to run check_log: the epoch is another one, or the sequence, the witness or the identity of the server
+-- does not agree with what was published before. Nothing is published then.
 create or replace function "aftercommit".publish_frontier(p_epoch integer, p_frontier bigint, p_witness bigint) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $aftercommit$
+declare
+  v_state record;
 begin
-  -- Nobody has looked yet whether this is the same history: what was final in another one is not published here.
-  if exists (select from "aftercommit".log_state where identity <> "aftercommit".log_identity()) then return false; end if;
+  select * into v_state from "aftercommit".log_state;
+  if v_state.epoch <> p_epoch or v_state.identity <> "aftercommit".log_identity()
+     or v_state.frontier > (select case when is_called then last_value else last_value - 1 end from "aftercommit".positions)
+     or "aftercommit".witness_is_gone(v_state.witness, v_state.witness_id, v_state.kept_from)
+  then
+    return false;
+  end if;
   update "aftercommit".log_state
-     set frontier = p_frontier, witness = greatest(witness, p_witness)
+     set frontier = p_frontier, published_at = clock_timestamp(),
+         witness_id = case when p_witness > witness
+                        then coalesce((select id from "aftercommit".events where position = p_witness), '') else witness_id end,
+         witness = greatest(witness, p_witness)
    where epoch = p_epoch and frontier < p_frontier;
-  if not found then return false; end if;
+  if not found then return true; end if;
   insert into "aftercommit".frontier_marks (frontier)
   select p_frontier
    where not exists (select from "aftercommit".frontier_marks where at > clock_timestamp() - interval '1 minute')
@@ -1700,7 +1786,7 @@ begin
 end
 $aftercommit$;
 revoke all on function "aftercommit"."publish_frontier" from public;
-comment on function "aftercommit"."publish_frontier" is 'The frontier as other processes, standbys and bridges may rely on it. It never moves back within an epoch.';
+comment on function "aftercommit"."publish_frontier" is 'Publishes the frontier, on which other processes, standbys and bridges rely. It never moves back within an epoch. False tells the caller to run check_log: the epoch is another one, or the sequence, the witness or the identity of the server does not agree with what was published before. Nothing is published then.';
 -- grants: none
 -- Refuses TRUNCATE of the log: readers would take the numbers of removed events for rolled back.
 create or replace function "aftercommit".refuse_truncate() returns trigger
@@ -2457,11 +2543,14 @@ values ('delivery/add_deliveries', 'function', 'add_deliveries', null, 'eda6e5b7
        ('log/append', 'function', 'append', null, 'abc81ba880f219fd7ffed1d2a528b159fe0d7a7c1b27e2291814cfaf54da450d', 1),
        ('log/append_many', 'function', 'append_many', null, '7401ca535e21aa2c1a6c94b06ca016a13beabc5f5711ba8320ae55fd6bbf9a80', 1),
        ('log/log_identity', 'function', 'log_identity', null, '5a103ba1d69f974c953683c99b1c74b1205d852c5e3657b3ba21ccc856847f86', 1),
-       ('log/check_log', 'function', 'check_log', null, '72f12f1376400f0b4af67ac39eca25ac23be237b3b9a42633425ceeaaa96e292', 1),
+       ('log/witness_is_gone', 'function', 'witness_is_gone', null, '59c24d5ae211a728e2312346432f131965c75b04f786e853ec07dbeb3f8f01af', 1),
+       ('log/unbroken_from', 'function', 'unbroken_from', null, 'd0a22e4c8b0b373028d886b0e8215ea1814de6bfc8802ce9a7e4892b34ca867a', 1),
+       ('log/first_late', 'function', 'first_late', null, 'b3bc8f4b03c80b634a9489f6d83da07b17be8850b131d829cf56399c5fbc4f7e', 1),
+       ('log/check_log', 'function', 'check_log', null, '0cc7d8123f16f3beb830f738e4d6d1f94887fe976586c0bc8aac28ef2cb265a5', 1),
        ('log/declare_stream', 'function', 'declare_stream', null, '89051dd61db8a14486a54a389db7a942dec73d8959eda83e51cee80b5dced39c', 1),
        ('log/new_id', 'function', 'new_id', null, 'dd69c9616da879f2dc4564ffe4a3b79c17de9a35357b4289ec8fad21ca60e5d9', 1),
        ('log/emit', 'function', 'emit', null, 'f985f0cf4083f1efdba524a9f111f046dd71969e19af6abbbb78d6b5aa6bb406', 1),
-       ('log/publish_frontier', 'function', 'publish_frontier', null, '4c5ad2267b4f46470a5eaa2e7b87b61c026abd373b778f94268852c20ff51ccb', 1),
+       ('log/publish_frontier', 'function', 'publish_frontier', null, '26f31d0c41220f0cd40dd9b12ab6041dbfda734937a110b69a910921ff087bbd', 1),
        ('log/refuse_truncate', 'function', 'refuse_truncate', null, 'f78cd69ac44152d518c253ce3a0b91ee14dd9dbd013722896dc474c9b4594902', 1),
        ('log/ring', 'function', 'ring', null, 'a8b6bfcc3635ac2651d26205c20a88698f9087fc20a7b6f26ea3e6a63b112495', 1),
        ('log/split_partitions', 'function', 'split_partitions', null, 'c5f244f47efc3407b0b969c525f7d3a949c1823f03218e041307d9009f7751e9', 1),

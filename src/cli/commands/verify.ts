@@ -13,7 +13,8 @@ export function define(command: Command): void {
       'after',
       `
 Walks the whole log and looks for events that were written below a frontier that readers had been told was final. That
-takes positions written by hand, or a sequence that was set back. Exits with 1 when there are any.`,
+takes positions written by hand, or a sequence that was set back. Names subscriptions whose checkpoint belongs to
+another history. Exits with 1 when there is either.`,
     )
     .action(() => runCommand<object>(command, verify))
 }
@@ -48,8 +49,9 @@ function printReport(report: VerifyReport, output: Output): void {
     output.data('')
   }
   output.data(`Walked ${plural(events, 'event')} and ${plural(holes, 'hole')} up to position ${frontier}.`)
-  if (late.length === 0) output.data('Nothing was skipped.')
-  else printLate(report, output)
+  if (report.ok) output.data('Nothing was skipped.')
+  if (late.length > 0) printLate(report, output)
+  for (const { id, forked } of subscriptions) if (forked) printForked(id, output)
 }
 
 function printLate({ late }: VerifyReport, output: Output): void {
@@ -66,4 +68,9 @@ function printLate({ late }: VerifyReport, output: Output): void {
   )
   if (late.length > MOST_SHOWN) data(`  … and ${late.length - MOST_SHOWN} more; --json lists them`)
   output.talk('\nTo handle them after all: aftercommit subscriptions seek <id> --to <the position before the first>')
+}
+
+function printForked(id: string, { colors, data }: Output): void {
+  data(colors.red(`The checkpoint of ${id} belongs to another history: events below it may never have been handled.`))
+  data('  Seek it back: aftercommit subscriptions seek <id> --to <the last position that both histories share>')
 }
