@@ -116,7 +116,8 @@ class MigrationRun {
       status,
       next: migrations.find((migration) => fileNameOf(migration) === status.pending[0]),
       files,
-      isPlaced: files.length === 0 && granted.every(({ version }) => version >= status.current),
+      isPlaced:
+        files.length === 0 && granted.every(({ version }) => version >= Math.min(status.current, status.latest)),
     }
   }
 

@@ -23,17 +23,17 @@ const NOTHING_THERE: ThereAlready = { triggerStates: new Map(), granted: [] }
 
 /** The files to put in place, the book of them, and the rights of every role that was granted some. */
 export function placeSteps(
-  { sql }: SchemaDefinition,
+  definition: SchemaDefinition,
   schema: SchemaName,
   files: readonly SqlFile[],
   { triggerStates, granted }: ThereAlready,
 ): { name: string; statements: string[] }[] {
   return [
     ...files.map((file) => ({ name: `sql/${file.name}`, statements: fileStatements(file, schema, triggerStates) })),
-    ...(files.length === 0 ? [] : [{ name: 'book of sql/', statements: [bookFiles(sql, schema)] }]),
+    ...(files.length === 0 ? [] : [{ name: 'book of sql/', statements: [bookFiles(definition.sql, schema)] }]),
     ...granted.map(({ role, right }) => ({
       name: `of the rights of ${role}`,
-      statements: grantStatements(sql.files, schema, role, right),
+      statements: grantStatements(definition, schema, role, right),
     })),
   ]
 }
@@ -53,7 +53,7 @@ export async function migrationScript(
     ? { triggerStates: await selectTriggerStates(db, schema.name), granted: await selectGrantedRoles(db) }
     : NOTHING_THERE
   const isDue = status.pending.length + status.pendingFiles.length > 0
-  const granted = there.granted.filter(({ version }) => isDue || version < status.current)
+  const granted = there.granted.filter(({ version }) => isDue || version < Math.min(status.current, status.latest))
   return renderScript(definition, schema, {
     exists,
     migrations: definition.migrations.filter((migration) => status.pending.includes(fileNameOf(migration))),
@@ -99,7 +99,7 @@ function renderScript(definition: SchemaDefinition, schema: SchemaName, parts: S
     blocks.push(['begin', ...settings, ...steps.flatMap(({ statements }) => statements), 'commit'])
   }
   for (const { role, right } of grants) {
-    blocks.push(['begin', ...grantStatements(definition.sql.files, schema, role, right), 'commit'])
+    blocks.push(['begin', ...grantStatements(definition, schema, role, right), 'commit'])
   }
   return blocks.map((block) => block.map((statement) => `${statement.trim().replace(/;$/, '')};\n`).join('')).join('\n')
 }

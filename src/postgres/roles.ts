@@ -8,7 +8,8 @@
 import type { Database } from './database.ts'
 import { quoteIdentifier, quoteLiteral, type SchemaName } from './identifiers.ts'
 import type { Queryable } from './queryable.ts'
-import { loadSqlFiles, type SqlFile } from './sql-files.ts'
+import { latestOf, type SchemaDefinition, schemaDefinition } from './schema-status.ts'
+import type { SqlFile } from './sql-files.ts'
 
 export type Right = 'emit' | 'run'
 
@@ -61,15 +62,21 @@ const TABLES: Readonly<Record<string, readonly string[]>> = {
 }
 const SEQUENCES = ['delivery_ids']
 
-/** Statements that give a role its rights on everything that is there now. */
-export function grantStatements(files: readonly SqlFile[], schema: SchemaName, role: string, right: Right): string[] {
+/** Statements that give a role its rights on everything that a build knows. */
+export function grantStatements(
+  { migrations, sql: { files } }: SchemaDefinition,
+  schema: SchemaName,
+  role: string,
+  right: Right,
+): string[] {
   const to = quoteIdentifier(role)
   const own = (names: readonly string[]) => names.map((name) => `${schema.quoted}.${quoteIdentifier(name)}`).join(', ')
   const objects = (kind: SqlFile['kind'], wanted: readonly SqlFile['grants'][]) =>
     files.filter((file) => file.kind === kind && wanted.includes(file.grants)).map(({ object }) => object!)
   const remember =
     `insert into ${schema.quoted}.granted_roles (role, "right", version)\n` +
-    `select ${quoteLiteral(role)}, '${right}', max(version) from ${schema.quoted}.migrations\n` +
+    // An older build gives no rights on what a newer one has added, and leaves that to the newer one.
+    `select ${quoteLiteral(role)}, '${right}', least(max(version), ${latestOf(migrations)}) from ${schema.quoted}.migrations\n` +
     'on conflict (role, "right") do update set version = excluded.version'
   const usage = `grant usage on schema ${schema.quoted} to ${to}`
   if (right === 'emit') {
@@ -88,7 +95,7 @@ export function grantStatements(files: readonly SqlFile[], schema: SchemaName, r
 export interface GrantedRole {
   readonly role: string
   readonly right: Right
-  /** Of the schema when the rights were given. */
+  /** Of the schema when the rights were given, as far as the build that gave them knew it. */
   readonly version: number
 }
 
@@ -104,9 +111,9 @@ export async function selectGrantedRoles(db: Queryable): Promise<GrantedRole[]> 
 }
 
 export async function grantRole(db: Database, role: string, right: Right): Promise<void> {
-  const { files } = await loadSqlFiles()
+  const definition = await schemaDefinition()
   await db.transaction(async (tx) => {
-    for (const statement of grantStatements(files, db.schemaName, role, right)) await tx.query(statement)
+    for (const statement of grantStatements(definition, db.schemaName, role, right)) await tx.query(statement)
   })
 }
 

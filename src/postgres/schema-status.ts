@@ -87,12 +87,17 @@ export async function readStatus(db: Queryable, known: SchemaDefinition, schema:
   )
 }
 
+/** Highest version of these migrations. */
+export function latestOf(migrations: readonly Migration[]): number {
+  return Math.max(0, ...migrations.map(({ version }) => version))
+}
+
 export function compareSchema(
   known: readonly Migration[],
   applied: readonly AppliedMigration[],
   files: readonly Pick<PlacedFile, 'name'>[] = [],
 ): SchemaStatus {
-  const latest = Math.max(0, ...known.map((migration) => migration.version))
+  const latest = latestOf(known)
   const current = Math.max(0, ...applied.map((migration) => migration.version))
   const byVersion = new Map(applied.map((migration) => [migration.version, migration]))
   const pending = known.filter((migration) => !byVersion.has(migration.version))

@@ -15,6 +15,7 @@ import {
   type SqlFiles,
   schemaStatus,
 } from '../../src/postgres/index.ts'
+import { bookMigration } from '../../src/postgres/migration-statements.ts'
 import { connect, openDatabase, openTestDatabase, serverUrl, testDatabase } from '../support/database.ts'
 import { schemaSnapshot } from '../support/schema-snapshot.ts'
 
@@ -147,6 +148,22 @@ describe('rights', () => {
     expect(await migrate(db, { migrations: [...known, added], sql: await loadSqlFiles() })).toMatchObject({
       placed: [],
     })
+    expect((await runner.query(`select from ${db.schema}.events`)).rowCount).toBe(0)
+  })
+
+  test('of a running role are given by the newer build, also where an older one migrates between its two steps', async () => {
+    const { db, url } = await openTestDatabase()
+    await migrate(db)
+    const { role, runner } = await makeRole(db, url)
+    await grantRole(db, role, 'run')
+    const known = await loadMigrations()
+    const added = migration(known.length + 1, '-- older: keep\nselect 1')
+    // The newer build has committed its migration, and has not given the rights yet.
+    await db.query(bookMigration(added, db.schemaName))
+    await migrate(db)
+    await grantRole(db, role, 'run')
+    await db.query(`revoke all on ${db.schema}.events from ${role}`)
+    await migrate(db, { migrations: [...known, added], sql: await loadSqlFiles() })
     expect((await runner.query(`select from ${db.schema}.events`)).rowCount).toBe(0)
   })
 
