@@ -4,7 +4,8 @@
  *
  * An attack is a file `scripts/attacks/<name>.mjs` that exports `title`, one sentence of what must hold, and
  * `run(context)`, which throws when it does not; `attack-context.mjs` says what the context offers. `--quick` asks
- * attacks for their small form. An attack that cannot be played or does not end in time counts as broken.
+ * attacks for their small form. An attack that fails to run or does not end in time counts as broken; one whose program
+ * this machine lacks is told as not played.
  *
  * Exit codes: 0 every attack was held off, 1 an attack broke through, 2 a name that does not exist.
  */

@@ -65,7 +65,11 @@ function toWork(
     // A fresh effect begins with the step that asked for it: the instance cannot have been paused or ended since.
     const standing = delivery.fresh ? 'open' : await store.standing(instance, payload.generation)
     if (standing === 'over' && endsWithLife && !payload.closing) {
-      const ended = { attempts: delivery.attempt - 1, reason: 'its instance was over before it began' }
+      const attempts = delivery.attempt - 1
+      const ended = {
+        attempts,
+        reason: `its instance was over before ${attempts === 0 ? 'it' : 'its next attempt'} began`,
+      }
       return patiently(workflow, () => reportCancelled(workflow, delivery, context, ended, parts))
     }
     if (standing === 'paused') throw whilePaused(instance)

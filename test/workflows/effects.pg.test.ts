@@ -219,6 +219,32 @@ describe('an effect', () => {
     expect(await worker.deadLetters.count()).toBe(0)
   })
 
+  it('that failed before its instance was over is cancelled with the attempts that were made, not as one that never began', async () => {
+    const { open } = await openWorkflows()
+    const told: { attempts: number; message: string }[] = []
+    const workflow = defineWorkflow<State, Input, Event, Effect, Rejection>({
+      ...options,
+      onDeadLetter({ workflow: { id }, attempts, error: { message } }) {
+        told.push({ attempts, message })
+        return { type: 'failed', orderId: id, code: 'x' }
+      },
+    })
+    const ac = open()
+    const charge = () => {
+      throw new Error('the bank is away')
+    }
+    ac.workflows.register(workflow, {
+      effects: { charge: { handle: charge, retry: { maxAttempts: 3, initialDelay: '1h' } }, notify: 'elsewhere' },
+    })
+    await ac.start()
+    await ac.workflows.execute(workflow, place('1'))
+    await eventually(async () => (await ac.deliveries.list({ state: 'retrying' })).length === 1)
+    await ac.workflows.execute(workflow, { type: 'failed', orderId: '1', code: 'x' })
+    await ac.deliveries.retry({ name: 'fulfilment/charge' })
+    await eventually(() => told.length === 1)
+    expect(told).toEqual([{ attempts: 1, message: expect.stringContaining('was over before its next attempt began') }])
+  })
+
   it('is done when the decision that ends the instance asks for it', async () => {
     const { open } = await openWorkflows()
     const refunded: string[] = []
