@@ -107,9 +107,9 @@ function conditionsOf(wanted: EventConditions, values: string[]): string {
   return conditions.join(' and ')
 }
 
-/** Of names and patterns, which hold nothing that an array would have to quote. */
+/** Event types hold no quotation mark and no backslash. Without the marks, PostgreSQL would read the type `null` as NULL. */
 function toTextArray(texts: readonly string[]): string {
-  return `{${texts.join(',')}}`
+  return `{${texts.map((text) => `"${text}"`).join(',')}}`
 }
 
 /** The highest position that is visible, 0 in an empty log. */

@@ -1,6 +1,8 @@
 /** What one page costs the server: rows that it reads for a subscription with a filter, on tables without statistics. */
 import { expect, it } from 'vitest'
-import { hasSystemPostgres } from '../support/database.ts'
+import { boundsOf } from '../../src/events/index.ts'
+import { selectWindow } from '../../src/log/window-statements.ts'
+import { hasSystemPostgres, openDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Plan, plansOf } from '../support/plans.ts'
 import { instance, openLog } from './support/open-log.ts'
@@ -74,6 +76,19 @@ it.each(servers.map((major) => ({ major })))(
     expect(unwanted(reads)).toEqual(new Set())
   },
 )
+
+it('types of events that begin with null are found by the types that a client asks for', async () => {
+  const { url } = await openLog()
+  const ac = instance({ database: url })
+  for (const type of ['null', 'nullable', 'other']) await ac.emitNow(type, { payload: {} })
+  const db = openDatabase({ database: url })
+  const typesOf = async (asked: string) => {
+    const rows = await selectWindow(db, { after: 0n, upTo: 3n, limit: 3, types: boundsOf([asked])! })
+    return rows.map(({ type }) => type)
+  }
+  expect(await typesOf('null')).toEqual(['null'])
+  expect(await typesOf('null*')).toEqual(['null', 'nullable'])
+})
 
 function unwanted(plans: readonly Plan[]): Set<string> {
   const types = plans.flatMap(({ nodes }) => nodes.map(({ type }) => type))
