@@ -1,6 +1,6 @@
 import { build, spend } from './budget.ts'
 import { LONGEST_LIST, LONGEST_TEXT } from './limits.ts'
-import { type Numeric, parseNumber, truncate } from './numbers.ts'
+import { type Numeric, parseNumber, textOf, truncate } from './numbers.ts'
 import type { Kind } from './shape.ts'
 import { clampTime, inZone, parseSpan, parseTimestamp, type Span, TIMESTAMP_PARTS } from './timestamps.ts'
 import { type Fields, keysOf } from './values.ts'
@@ -48,7 +48,7 @@ export const FUNCTIONS: readonly FunctionRule[] = [
 
   plain('string', ['text'], 'text', (text: string) => text),
   plain('string', ['bool'], 'text', String),
-  plain('string', ['number'], 'text', (value: Numeric) => value.toString()),
+  plain('string', ['number'], 'text', textOf),
   plain('string', ['timestamp'], 'text', (time: Date) =>
     Number.isNaN(time.getTime()) ? undefined : time.toISOString(),
   ),
@@ -63,7 +63,7 @@ export const FUNCTIONS: readonly FunctionRule[] = [
 
   plain('timestamp', ['timestamp'], 'timestamp', (time: Date) => time),
   plain('timestamp', ['text'], 'timestamp', parseTimestamp, 'the text is not a timestamp such as 2026-03-01T12:00:00Z'),
-  plain('timestamp', ['number'], 'timestamp', (seconds: Numeric) => clampTime(Number(seconds.toString()) * 1_000)),
+  plain('timestamp', ['number'], 'timestamp', (seconds: Numeric) => clampTime(Number(textOf(seconds)) * 1_000)),
   plain('duration', ['duration'], 'duration', (span: Span) => span),
   plain('duration', ['text'], 'duration', parseSpan, 'the text is not a duration such as 90s, 1h30m or 7d'),
   ...partsOfTimestamps(),
@@ -135,7 +135,7 @@ function substring(text: string, from: Numeric, to?: Numeric): string | undefine
   // Each character becomes an item, which takes the room of several.
   build(text.length * 4)
   const characters = [...text]
-  const [start, end] = [Number(from.toString()), to === undefined ? characters.length : Number(to.toString())]
+  const [start, end] = [Number(textOf(from)), to === undefined ? characters.length : Number(textOf(to))]
   const isInside = Number.isInteger(start) && Number.isInteger(end) && 0 <= start && start <= end
   return isInside && end <= characters.length ? characters.slice(start, end).join('') : undefined
 }

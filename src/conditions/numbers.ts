@@ -51,7 +51,7 @@ export function divide(one: Numeric, other: Numeric): Numeric | undefined {
   const rest = remainder(one, other)
   if (rest === undefined) return undefined
   if (rest !== 0) {
-    const quotient = Number(one.toString()) / Number(other.toString())
+    const quotient = Number(textOf(one)) / Number(textOf(other))
     return Number.isFinite(quotient) ? quotient : undefined
   }
   return onCommonScale(one, other, (a, b) => a / b, 'none')
@@ -69,7 +69,15 @@ export function negate(value: Numeric): Numeric {
 }
 
 export function isZero(value: Numeric): boolean {
-  return toDecimal(value).digits === ''
+  return typeof value === 'object' ? toDecimal(value).digits === '' : value === 0 || value === 0n
+}
+
+/** The digits of a number, at a cost: a payload has room for a hundred thousand, and each item may ask for them. */
+export function textOf(value: Numeric): string {
+  const text = value.toString()
+  // The engine writes out a bigint in time that grows with the square of its length.
+  if (text.length > 32) spend(typeof value === 'bigint' ? (text.length ** 2) >> 8 : text.length >> 3)
+  return text
 }
 
 /** Without what stands after the point. Undefined when that has more digits than is sensible. */
@@ -89,7 +97,7 @@ interface Decimal {
 }
 
 function toDecimal(value: Numeric): Decimal {
-  return parseDecimal(value.toString())
+  return parseDecimal(textOf(value))
 }
 
 function parseDecimal(text: string): Decimal {
@@ -148,7 +156,7 @@ function unscaled({ sign, digits }: Decimal): bigint {
 
 function fromScaled(value: bigint, exponent: bigint): Numeric {
   spend(1)
-  return fromDecimal(parseDecimal(`${value}e${exponent}`))
+  return fromDecimal(parseDecimal(`${textOf(value)}e${exponent}`))
 }
 
 function fromDecimal(decimal: Decimal): Numeric {

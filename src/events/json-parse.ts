@@ -15,8 +15,8 @@ import {
 import { setOwn } from './own-property.ts'
 
 /**
- * Reads JSON without losing a digit: a number that a double holds is a number, a larger integer is a bigint, anything
- * else an `ExactNumber`. Ordinary text goes straight to JSON.parse; only text that would lose something pays more.
+ * Reads JSON without losing a digit: a number that a double holds is a number, a larger integer is a bigint, and
+ * one of more than 1,000 characters or any other number is an `ExactNumber`. Ordinary text goes straight to JSON.parse; only text that would lose something pays more.
  *
  * Reading allows deeper nesting than writing does, because a row that plain SQL wrote must stay readable; the limit is
  * what any recursive code downstream can stand.
@@ -99,8 +99,13 @@ function add(frame: Frame, value: unknown): void {
   }
 }
 
-/** An integer written with an exponent stays text: `1e999999999` as a bigint would fill the memory. */
+/**
+ * An integer written with an exponent stays text: `1e999999999` as a bigint would fill the memory. So does one of more
+ * than a thousand digits: the engine reads and writes a bigint in time that grows with the square of its length.
+ */
 function toNumber(text: string): number | bigint | ExactNumber {
   if (fitsDouble(text)) return Number(text)
-  return /^-?\d+$/.test(text) ? BigInt(text) : new ExactNumber(text)
+  return text.length <= LONGEST_BIGINT && /^-?\d+$/.test(text) ? BigInt(text) : new ExactNumber(text)
 }
+
+const LONGEST_BIGINT = 1_000

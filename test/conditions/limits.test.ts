@@ -169,6 +169,41 @@ describe('comprehensions', () => {
     expect(problemOf(source, payload)).toMatch(/too many steps/)
   })
 
+  const digits = '3'.repeat(100_000)
+
+  it.each([
+    ['sums', 'items.exists(i, big + i.n == 5)'],
+    ['products', 'items.exists(i, big * i.n == 5)'],
+    ['quotients', 'items.exists(i, big / 3 == i.n)'],
+    ['negations', 'items.exists(i, -big == i.n)'],
+    ['equality', 'items.exists(i, big == i.n)'],
+    ['order', 'items.exists(i, big < i.n)'],
+    ['order of fractions', 'items.exists(i, fraction > half)'],
+    ['text', "items.exists(i, string(big) == 'x')"],
+    ['times', 'items.exists(i, timestamp(big) < event.occurred_at)'],
+    ['places', "items.exists(i, 'abc'.substring(big) == 'x')"],
+    ['sums of a thousand digits', 'items.exists(i, long + i.n == 5)'],
+    ['products of a thousand digits', 'items.exists(i, long * i.n == 5)'],
+    ['text of a thousand digits', "items.exists(i, string(long) == 'x')"],
+  ])('pay for the digits of numbers in %s', (_, source) => {
+    const numbers = `"big": ${digits}, "long": ${'7'.repeat(999)}, "fraction": 0.${digits}, "half": 0.${digits}5`
+    const items = JSON.stringify(Array.from({ length: 10_000 }, (_, n) => ({ n })))
+    expect(problemOf(source, fromJson(`{"items": ${items}, ${numbers}}`))).toMatch(/too many steps/)
+  })
+
+  it('look at a number of many digits once', () => {
+    const payload = fromJson(`{"big": ${digits}, "bigger": ${digits}5}`)
+    expect(holds(`big > 5 && big < bigger && string(big) == '' + string(big) && big == big`, payload)).toBe(true)
+  })
+
+  it.each([
+    ['that come with items', 'items.exists(i, timestamp(at).getHours(i.sku) == 30 || false)'],
+    ['that are one long text', 'items.exists(i, timestamp(at).getHours(half) == 30 || false)'],
+  ])('pay for time zones %s', (_, source) => {
+    const payload = { items: many, at: '2026-03-01T12:00:00Z', half }
+    expect(problemOf(source, payload)).toMatch(/too many steps|no such time zone/)
+  })
+
   it('that spent their budget leave nothing of it to what is compiled and evaluated next', () => {
     const payload = { items: many, one: half, other: half.split('').join('') }
     expect(problemOf('items.exists(i, one != other)', payload)).toMatch(/too many steps/)

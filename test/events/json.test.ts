@@ -125,6 +125,13 @@ describe('parseJson', () => {
     expect(error.cause).toBeUndefined()
   })
 
+  it('reads integers of up to a thousand digits as bigint, and keeps longer ones as text', () => {
+    const [long, longer] = ['7'.repeat(1_000), '7'.repeat(1_001)]
+    expect(parseJson(long)).toBe(BigInt(long))
+    expect(parseJson(longer)).toEqual(new ExactNumber(longer))
+    expect(stringifyJson(parseJson(`[${longer}]`))).toBe(`[${longer}]`)
+  })
+
   it('takes a million items and a hundred thousand keys', () => {
     const items = `[12345678901234567890${',1'.repeat(1_000_000)}]`
     expect(parseJson(items)).toHaveLength(1_000_001)
