@@ -72,18 +72,21 @@ export async function attachTo(
     connections.add(connection)
     waiting.add(connection)
     connection.gone.addEventListener('abort', () => waiting.delete(connection), { once: true })
-    clock.setTimer(INIT_MS, () => connection.isMute && connection.terminate())
+    clock.setTimer(INIT_MS, () => connection.stage === 'mute' && connection.terminate())
     connection.gone.addEventListener('abort', () => connections.delete(connection), { once: true })
     connection.serve(protocol)
     lookAfter()
   }
 
-  /** A connection takes the place of a client once it is admitted. Before, mute ones give way to new ones. */
+  /**
+   * A connection takes the place of a client once it is admitted. Mute connections, and refused ones that do not answer
+   * the close frame, give way to new ones.
+   */
   function makeRoom(): boolean {
     if (waiting.size < MOST_WAITING) return true
-    const mute = [...waiting].find(({ isMute }) => isMute)
-    mute?.terminate()
-    return mute !== undefined && waiting.delete(mute)
+    const idle = [...waiting].find(({ stage }) => stage !== 'asking')
+    idle?.terminate()
+    return idle !== undefined && waiting.delete(idle)
   }
 
   function onAdmitted(connection: SocketConnection): void {
@@ -137,12 +140,14 @@ function toProtocolOptions(
   return {
     async onConnect({ extra: { connection }, connectionParams }: ProtocolContext): Promise<boolean> {
       try {
-        connection.isMute = false
+        connection.stage = 'asking'
         const admitted = await admit(connection.toRequest(connectionParams), settings, feed, clock)
         onAdmitted(connection)
         connection.admit(admitted)
+        connection.stage = 'admitted'
         return true
       } catch (error) {
+        connection.stage = 'refused'
         const refusal = error instanceof Refusal ? error : new Refusal(500, '', { cause: error })
         if (refusal.cause !== undefined) {
           const fields = { err: summarizeError(refusal.cause) }

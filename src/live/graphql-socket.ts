@@ -40,8 +40,8 @@ export class SocketConnection {
   #active = 0
   #leaving: { readonly code: number; readonly reason: string } | undefined
   #isAlive = true
-  /** Until the client has said who it is. */
-  isMute = true
+  /** `asking` from the moment the client says who it is until that is found out. */
+  stage: 'mute' | 'asking' | 'admitted' | 'refused' = 'mute'
 
   constructor(socket: WebSocket, request: IncomingMessage, parts: SocketParts) {
     this.#socket = socket
@@ -63,7 +63,7 @@ export class SocketConnection {
         protocol: socket.protocol,
         // Resolves when it was handed to the network: until then the subscription asks for nothing more.
         send: (data) => new Promise((resolve) => this.#send(data, resolve)),
-        close: (code, reason) => socket.close(code, reason),
+        close: (code = 1000, reason = '') => this.close(code, reason),
         onMessage: (handle) => socket.on('message', (data) => void this.#take(data, handle)),
       },
       { connection: this },

@@ -34,16 +34,32 @@ async function emitLarge(sql: pg.Client, n: number, after = 0): Promise<void> {
   )
 }
 
-/** A WebSocket that was upgraded and never says, reads or closes anything. */
-function dialMute(address: string) {
+/** A WebSocket that was upgraded, says at most one message, and never closes anything. */
+function dialMute(address: string, message: Buffer = Buffer.alloc(0)) {
   const { hostname, port } = new URL(address)
-  const socket = dial(Number(port), hostname)
+  const socket = dial({ port: Number(port), host: hostname, allowHalfOpen: true })
+  let answer = ''
+  const isRefused = new Promise<void>((resolve) => {
+    socket.on('data', (data) => {
+      if (answer === '') socket.write(message)
+      answer += String(data)
+      if (answer.includes('Forbidden')) resolve()
+    })
+  })
   const head = ['GET /graphql HTTP/1.1', 'host: x', 'upgrade: websocket', 'connection: upgrade']
   const key = ['sec-websocket-version: 13', 'sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==']
   socket.on('error', () => {}).resume()
   socket.write([...head, ...key, 'sec-websocket-protocol: graphql-transport-ws', '', ''].join('\r\n'))
   onTestFinished(() => void socket.destroy())
-  return { closed: new Promise((resolve) => socket.once('close', resolve)) }
+  const closed = new Promise((resolve) => socket.once('end', resolve).once('close', resolve))
+  return { isRefused, closed }
+}
+
+/** A masked text frame of a client that nobody knows. */
+const WRONG_INIT = toFrame(JSON.stringify({ type: 'connection_init', payload: { authorization: 'wrong' } }))
+
+function toFrame(text: string): Buffer {
+  return Buffer.concat([Buffer.from([0x81, 0x80 | text.length, 0, 0, 0, 0]), Buffer.from(text)])
 }
 
 const largeIds = (n: number) => Array.from({ length: n }, (_, at) => `large-${at + 1}`)
@@ -324,6 +340,16 @@ describe('a server', () => {
     await served.emit('e1')
     await eventually(() => gotten(known).ids.length === 1)
     await Promise.all(mute.map(({ closed }) => closed))
+  })
+
+  it('lets a thousand refused connections that never close give way to a client', { timeout: 60_000 }, async () => {
+    const served = await openGraphql()
+    const refused = Array.from({ length: 1_000 }, () => dialMute(served.address, WRONG_INIT))
+    await Promise.all(refused.map(({ isRefused }) => isRefused))
+    const known = await connectedSocket(served.socketAddress)
+    expect(known.socket.readyState).toBe(WebSocket.OPEN)
+    // The rest is cut off soon, although no client has answered.
+    await Promise.all(refused.map(({ closed }) => closed))
   })
 
   it('tells an answer that is too large as an error with its place, and goes on', async () => {
