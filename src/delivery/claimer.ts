@@ -89,8 +89,13 @@ export class Claimer {
 
   /** Something is due that the last look could not know of, and waits for the end of something here. */
   block(): void {
-    this.#blocked = true
+    this.#block(true)
     this.lookWithin(HELD_BACK_MS)
+  }
+
+  #block(isBlocked: boolean): void {
+    this.#blocked = isBlocked
+    this.#options.places.areHeldBack = isBlocked
   }
 
   close(): void {
@@ -143,7 +148,7 @@ export class Claimer {
     const { database, clock, places, willHear } = this.#options
     const held = places.claimed + unsettled
     const now = clock.monotonic()
-    const room = this.#pace.room(held, places.countStuck(now), now - this.#claimedAt)
+    const room = places.claimable(this.#pace.room(held, places.countStuck(now), now - this.#claimedAt))
     if (room <= 0) {
       if (now - this.#saidAt >= HELD_BACK_MS) await noteRunning(database.control, worker, this.#running())
       return { rows: [], restMs: this.#pace.patienceMs(held) }
@@ -152,7 +157,7 @@ export class Claimer {
     const { rows, nextMs } = await this.#ask(worker, room)
     // Of what a dead worker left, one is taken at a time: the next waits for its end.
     const isSuspect = places.hasSuspect || rows.some(({ suspect }) => suspect)
-    this.#blocked = isSuspect || (nextMs !== undefined && nextMs <= 0)
+    this.#block(isSuspect || (nextMs !== undefined && nextMs <= 0))
     const mayBeMore = rows.length > 0 && this.#blocked
     this.#quiet = !mayBeMore
     return { rows, restMs: mayBeMore ? 0 : this.#pace.restMs(nextMs, willHear()) }

@@ -124,7 +124,7 @@ function toBurial(parts: OutcomeParts, { claim, delivery, work }: Run, error: un
   }
 }
 
-export function toStoredError({ storeStacks }: Pick<OutcomeParts, 'storeStacks'>, error: unknown): ErrorRecord {
+function toStoredError({ storeStacks }: Pick<OutcomeParts, 'storeStacks'>, error: unknown): ErrorRecord {
   return toErrorRecord(error, { storeStacks })
 }
 

@@ -1,6 +1,6 @@
 /** What this process has in hand, and what that says of destinations. */
 import type { Run } from './run.ts'
-import { createTally } from './tally.ts'
+import { SharedPlaces } from './shared-places.ts'
 
 /** Work that takes longer must not keep the rest waiting for a batch to be worth it. */
 const STUCK_MS = 100
@@ -12,11 +12,24 @@ export class Places {
   readonly running = new Set<Run>()
   /** Claimed and not begun. */
   waiting: Run[] = []
-  /** First attempts that have been under way for long. They have no row, and count for the share of their destination. */
-  readonly slowFirst = createTally()
+  /** Something is due that could not be claimed at the last look. */
+  areHeldBack = false
+  readonly shared: SharedPlaces
 
   constructor(most: number) {
     this.#most = most
+    this.shared = new SharedPlaces(most, () => ({
+      running: this.running.size,
+      waiting: this.waiting.length,
+      areHeldBack: this.areHeldBack,
+      countOf: (place) => this.#countOf(place),
+    }))
+  }
+
+  #countOf(place: string): number {
+    let count = 0
+    for (const { delivery } of this.running) if (delivery.destination === place) count++
+    return count
   }
 
   get all(): Run[] {
@@ -30,11 +43,17 @@ export class Places {
 
   /** How many could be begun at once. */
   get free(): number {
-    return Math.max(this.#most - this.claimed, 0)
+    return Math.max(this.#most - this.shared.first.total() - this.claimed, 0)
+  }
+
+  /** Rows that wait here while first attempts have the places could be run by another process. */
+  claimable(room: number): number {
+    const { first, reserved } = this.shared
+    return first.total() === 0 ? room : Math.min(room, Math.max(this.free, reserved - this.claimed))
   }
 
   get isFull(): boolean {
-    return this.running.size >= this.#most
+    return !this.shared.hasRoomForRow
   }
 
   get hasSuspect(): boolean {
@@ -59,12 +78,10 @@ export class Places {
     return destination !== '' && (this.countByDestination()[destination] ?? 0) >= most
   }
 
-  /** Calls of each destination: those of rows, and slow first attempts. */
+  /** Calls under way and rows claimed for each destination. */
   countByDestination(): Record<string, number> {
-    const counts: Record<string, number> = Object.assign(
-      Object.create(null),
-      Object.fromEntries(this.slowFirst.entries()),
-    )
+    const counts: Record<string, number> = Object.create(null)
+    for (const [place, count] of this.shared.first.entries()) counts[place] = count
     for (const { delivery } of this.all) {
       if (delivery.destination !== '') counts[delivery.destination] = (counts[delivery.destination] ?? 0) + 1
     }

@@ -24,8 +24,8 @@ import { createNursery } from './nursery.ts'
 import type { OutcomeParts } from './outcomes.ts'
 import { retryUntil } from './retry-until.ts'
 import { timedOut } from './run.ts'
+import type { SharedPlaces } from './shared-places.ts'
 import { createSlots } from './slots.ts'
-import type { Tally } from './tally.ts'
 
 /** One thing that an event asks for. */
 export interface Reaction {
@@ -65,9 +65,7 @@ export interface ReactionParts {
   readonly clock: Clock
   readonly lease: Lease
   readonly outcomes: OutcomeParts
-  /** Counts slow calls by place. */
-  readonly slow: Tally
-  readonly concurrency: number
+  readonly places: SharedPlaces
   readonly mostPerDestination: number
   /** Whether this process has registered anything. */
   readonly isAble: () => boolean
@@ -99,7 +97,7 @@ export function createReactions(parts: ReactionParts): Reactions {
   const { clock, lease, outcomes } = parts
   const { trouble, logger } = outcomes
   const held = createHeldKeys(parts.db, clock)
-  const slots = createSlots(clock, parts.concurrency, parts.mostPerDestination, parts.slow)
+  const slots = createSlots(clock, parts.places, parts.mostPerDestination)
   const nursery = createNursery()
   /** The end of the last reaction of each name and key. */
   const tails = new Map<string, Promise<void>>()

@@ -1,13 +1,14 @@
 /**
- * How many calls are under way at a time, in all and for one place: a destination, or the name of work that has none.
- * Those who wait get their turn in order. What becomes of one that wants a slot, failures first:
+ * First attempts at a time, for the whole process and for one place: a destination, or the name of work that has none.
+ * Those that wait get their turn in order. A first attempt that wants a slot, failures first:
  *
- *   waits for too long     it gets none: waiting on would hold everything behind it
+ *   waits for too long       gets none: waiting on would hold everything behind it
  *   its place has its share  waits for another of its own, so that the rest is for others
- *   all are taken          waits for any
+ *   all are taken            waits for any
  */
 import type { Clock } from '../runtime/index.ts'
-import { createTally, type Tally } from './tally.ts'
+import type { SharedPlaces } from './shared-places.ts'
+import { createTally } from './tally.ts'
 
 export interface Slots {
   /** It is one of those whose calls go on and on, and which together have half of all. */
@@ -28,12 +29,13 @@ interface Waiting {
   end(hasSlot: boolean): void
 }
 
-export function createSlots(clock: Clock, most: number, share: number, slow: Tally = createTally()): Slots {
+export function createSlots(clock: Clock, shared: SharedPlaces, share: number): Slots {
+  const { most } = shared
+  const slow = createTally()
   /** Those with a slot, and those that wait for any. */
   const counted = createTally()
   const forAny = new Set<Waiting>()
   const forOwn = new Map<string, Set<Waiting>>()
-  let taken = 0
   let isWatched = false
 
   function wait(line: Set<Waiting>, place: string): Promise<boolean> {
@@ -45,12 +47,18 @@ export function createSlots(clock: Clock, most: number, share: number, slow: Tal
   function leave(place: string): void {
     counted.remove(place)
     const line = forOwn.get(place)
-    if (!line) return
-    const next = first(line)!
-    line.delete(next)
+    if (line) advance(place, line)
+  }
+
+  /** Those that waited for a share of their place now wait for any slot. */
+  function advance(place: string, line: Set<Waiting>): void {
+    while (line.size > 0 && !isFull(place)) {
+      const next = first(line)!
+      line.delete(next)
+      counted.add(place)
+      forAny.add(next)
+    }
     if (line.size === 0) forOwn.delete(place)
-    counted.add(place)
-    forAny.add(next)
   }
 
   /** One timer for all: whoever waits mostly does not wait for long. */
@@ -72,7 +80,18 @@ export function createSlots(clock: Clock, most: number, share: number, slow: Tal
     })
   }
 
-  const isFull = (place: string) => counted.count(place) >= share
+  function offer(): void {
+    for (const [place, line] of forOwn) advance(place, line)
+    while (forAny.size > 0 && shared.hasRoomForFirst) {
+      const next = first(forAny)!
+      forAny.delete(next)
+      shared.first.add(next.place)
+      next.end(true)
+    }
+  }
+  shared.onFreeForFirst = offer
+
+  const isFull = (place: string) => counted.count(place) >= shared.shareOfFirst(place, share)
 
   return {
     isHanging: (place) => slow.total() >= most / 2 && slow.count(place) > 0,
@@ -83,20 +102,15 @@ export function createSlots(clock: Clock, most: number, share: number, slow: Tal
         return wait(line, place)
       }
       counted.add(place)
-      if (taken >= most) return wait(forAny, place)
-      taken++
+      if (!shared.hasRoomForFirst) return wait(forAny, place)
+      shared.first.add(place)
       return true
     },
     give(place) {
+      shared.first.remove(place)
       leave(place)
-      if (forAny.size === 0) {
-        taken--
-        return
-      }
-      // The slot passes from hand to hand.
-      const next = first(forAny)!
-      forAny.delete(next)
-      next.end(true)
+      offer()
+      shared.onFreeForRows()
     },
     slow(place) {
       slow.add(place)

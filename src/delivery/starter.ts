@@ -89,5 +89,6 @@ export class Starter {
     claimer.ended()
     if (places.waiting.length > 0) this.startWaiting()
     else claimer.settled(isFollowed(run.row))
+    places.shared.onFreeForFirst()
   }
 }

@@ -37,10 +37,10 @@ import { type Reservation, Reservations } from './reservations.ts'
 import { createRotation } from './rotation.ts'
 import { Run } from './run.ts'
 import { Settler, type TakenAlong } from './settler.ts'
+import type { SharedPlaces } from './shared-places.ts'
 import { Starter } from './starter.ts'
 import { type Claim, type ClaimedRow, hasDue, releaseDeliveries, retryDeliveries } from './statements.ts'
 import { Streaks } from './streaks.ts'
-import type { Tally } from './tally.ts'
 import type { Trouble } from './trouble.ts'
 import { Works } from './works.ts'
 
@@ -116,6 +116,7 @@ export class Worker implements Service {
       isFollowed: (claim) => !this.#begun.has(claim),
       giveBack: (claims) => this.#giveBack(claims),
     })
+    this.#places.shared.onFreeForRows = () => this.#starter.startWaiting()
     this.#loop = createLoop({
       name: this.name,
       clock,
@@ -183,9 +184,9 @@ export class Worker implements Service {
     return this.#outcomes
   }
 
-  /** First attempts report their slow calls here. */
-  get slowFirst(): Tally {
-    return this.#places.slowFirst
+  /** Places that first attempts share with rows. */
+  get places(): SharedPlaces {
+    return this.#places.shared
   }
 
   /** A destination is to be left alone: what was claimed for it and not begun would only fail. */

@@ -1,11 +1,12 @@
 import { expect, it } from 'vitest'
+import { unsharedPlaces } from '../../src/delivery/shared-places.ts'
 import { createSlots } from '../../src/delivery/slots.ts'
 import { createTestClock } from '../../src/runtime/index.ts'
 
 /** Four slots, of which a place may have two; `got` says who had one, and who had to go without. */
 function open() {
   const clock = createTestClock()
-  const slots = createSlots(clock, 4, 2)
+  const slots = createSlots(clock, unsharedPlaces(4), 2)
   const got: string[] = []
   const take = (place: string, name: string): void => {
     const slot = slots.take(place)

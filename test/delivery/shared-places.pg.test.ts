@@ -1,0 +1,63 @@
+/** `max_concurrency` is one number for first attempts and rows of a process. */
+import { expect, it } from 'vitest'
+import { SharedPlaces } from '../../src/delivery/shared-places.ts'
+import { eventually } from '../support/eventually.ts'
+import { mails, work } from './support/open-delivering.ts'
+import { never, reacting, reaction } from './support/reacting.ts'
+
+it('first attempts and rows of a process together have no more calls under way than its concurrency', async () => {
+  const { one, reactions } = await reacting(() => ({ concurrency: 4 }))
+  let [running, most, rows, first] = [0, 0, 0, 0]
+  const call = async () => {
+    most = Math.max(most, ++running)
+    for (let n = 0; n < 20; n++) await new Promise(setImmediate)
+    running--
+  }
+  one.register(
+    work(async () => {
+      await call()
+      rows++
+    }),
+  )
+  const direct = reaction(
+    () => {},
+    async () => {
+      await call()
+      first++
+    },
+    { name: 'fax' },
+  )
+  await one.add(one.database, mails(100))
+  await Promise.all(Array.from({ length: 100 }, () => reactions.react([direct], never)))
+  await eventually(() => rows === 100 && first === 100)
+  expect(most).toBe(4)
+})
+
+it('rows that wait are sure of a tenth of the places, and of one at least', () => {
+  const rows = { running: 0, waiting: 5, areHeldBack: false, countOf: () => 0 }
+  const shared = new SharedPlaces(20, () => rows)
+  const first = (count: number) => {
+    while (shared.first.total() < count) shared.first.add('a')
+    while (shared.first.total() > count) shared.first.remove('a')
+  }
+  first(18)
+  expect([shared.hasRoomForFirst, shared.hasRoomForRow]).toEqual([false, true])
+  rows.running = 2
+  expect([shared.hasRoomForFirst, shared.hasRoomForRow]).toEqual([false, false])
+  first(17)
+  expect([shared.hasRoomForFirst, shared.hasRoomForRow]).toEqual([true, true])
+  const few = new SharedPlaces(1, () => ({ ...rows, running: 0, waiting: 1 }))
+  expect([few.hasRoomForFirst, few.hasRoomForRow]).toEqual([false, true])
+})
+
+it('rows of a destination that could not be claimed are sure of a tenth beside its first attempts', () => {
+  const rows = { running: 0, waiting: 0, areHeldBack: false, countOf: (_: string) => 0 }
+  const shared = new SharedPlaces(50, () => rows)
+  expect(shared.shareOfFirst('a', 45)).toBe(45)
+  rows.areHeldBack = true
+  expect(shared.shareOfFirst('a', 45)).toBe(40)
+  rows.countOf = (place) => (place === 'a' ? 5 : 0)
+  expect([shared.shareOfFirst('a', 45), shared.shareOfFirst('b', 45)]).toEqual([40, 40])
+  rows.areHeldBack = false
+  expect([shared.shareOfFirst('a', 45), shared.shareOfFirst('b', 45)]).toEqual([40, 45])
+})
