@@ -1426,7 +1426,8 @@ $aftercommit$;
 revoke all on function "aftercommit"."append" from public;
 comment on function "aftercommit"."append" is 'Appends one event and returns ''position'' or ''position:version''. A plain event is one insert; streams and chosen ids take their row first. What is seldom given comes in p_extra: tenant, changes, previous, chosen (the caller chose the id), expected (the version the stream must be at). A scalar result and few parameters: measured 10 % per append. p_level is the last breaking migration that the process knows; SQL has none. The least one allowed is written into the function, so that the check reads no table.';
 -- grants: emit
--- Appends many in one statement, in the order given, all or nothing. Without streams and chosen ids it is one insert.
+-- Appends many in one statement, in the order given, all or nothing. Without chosen ids it is one insert, and one update of
+-- the rows of its streams: every version of such a row stays until the transaction ends, and the next update walks past it.
 -- An array that is null counts as an array of nulls. Payloads come as one JSON array: measured, that spares a fifth of a
 -- batch, since nothing is escaped on the way. p_level as in append.
 create or replace function "aftercommit".append_many(
@@ -1435,6 +1436,8 @@ create or replace function "aftercommit".append_many(
 returns setof text
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set enable_incremental_sort = off set enable_hashjoin = off set enable_mergejoin = off as $aftercommit$
+declare
+  v_conflict record;
 begin
   if p_level < 0 then
     raise exception 'The schema was migrated by a newer aftercommit, which processes of this version must not write to; nothing was emitted.'
@@ -1468,6 +1471,48 @@ begin
         on s.aggregate_type = w.t and s.aggregate_id = w.i
      order by s.aggregate_type, s.aggregate_id
        for update of s) locked;
+  if p_extras is null or not exists (select from unnest(p_extras) x where x ? 'chosen') then
+    if exists (select from unnest(p_extras) x where x ? 'expected') then
+      select e.t, e.i, s.version + e.before as found, e.expected, s.version is null as is_plain into v_conflict
+        from (select a.t, a.i, a.n, (a.x ->> 'expected')::bigint as expected, row_number() over (partition by a.t, a.i order by a.n) - 1 as before
+                from rows from (unnest(p_aggregate_types), unnest(p_aggregate_ids), unnest(p_extras)) with ordinality as a (t, i, x, n)) e
+        left join ("aftercommit".streams s join "aftercommit".stream_types d using (aggregate_type))
+          on s.aggregate_type = e.t and s.aggregate_id = e.i
+       where e.expected is not null and s.version + e.before is distinct from e.expected
+       order by e.n
+       limit 1;
+      if found and v_conflict.is_plain then
+        raise exception 'Aggregate type % is not declared as a stream.', coalesce(v_conflict.t, '(none)') using errcode = 'AC002';
+      elsif found then
+        raise exception 'Stream %/% is at version %, not %.', v_conflict.t, v_conflict.i, v_conflict.found, v_conflict.expected
+          using errcode = 'AC001', detail = v_conflict.found::text;
+      end if;
+    end if;
+    return query
+      with counted as (
+        select a.t, a.i, count(*) as events
+          from unnest(p_aggregate_types, p_aggregate_ids) as a (t, i)
+          join "aftercommit".stream_types d on d.aggregate_type = a.t
+         group by a.t, a.i),
+      raised as (
+        update "aftercommit".streams s set version = s.version + c.events
+          from counted c
+         where s.aggregate_type = c.t and s.aggregate_id = c.i
+        returning s.aggregate_type, s.aggregate_id, s.version - c.events as before),
+      appended as (
+        insert into "aftercommit".events (id, type, aggregate_type, aggregate_id, version, tenant, payload, changes, previous, metadata, occurred_at)
+        select o.id, o.type, o.aggregate_type, o.aggregate_id, o.version, o.extra ->> 'tenant', o.payload,
+               o.extra -> 'changes', o.extra -> 'previous', o.metadata, coalesce(o.occurred_at, clock_timestamp())
+          from (select e.*, r.before + row_number() over (partition by e.aggregate_type, e.aggregate_id order by e.n) as version
+                  from rows from (unnest(p_ids), unnest(p_types), unnest(p_aggregate_types), unnest(p_aggregate_ids),
+                    jsonb_array_elements(p_payloads), jsonb_array_elements(p_metadata), unnest(p_occurred_at), unnest(p_extras))
+                    with ordinality as e (id, type, aggregate_type, aggregate_id, payload, metadata, occurred_at, extra, n)
+                  left join raised r on r.aggregate_type = e.aggregate_type and r.aggregate_id = e.aggregate_id
+                 order by e.n) o
+        returning position, version)
+      select concat_ws(':', position, version) from appended order by position;
+    return;
+  end if;
   return query
     select "aftercommit".append(e.id, e.type, e.aggregate_type, e.aggregate_id, e.payload, e.metadata, e.occurred_at, e.extra)
       from rows from (unnest(p_ids), unnest(p_types), unnest(p_aggregate_types), unnest(p_aggregate_ids),
@@ -1477,7 +1522,7 @@ begin
 end
 $aftercommit$;
 revoke all on function "aftercommit"."append_many" from public;
-comment on function "aftercommit"."append_many" is 'Appends many in one statement, in the order given, all or nothing. Without streams and chosen ids it is one insert. An array that is null counts as an array of nulls. Payloads come as one JSON array: measured, that spares a fifth of a batch, since nothing is escaped on the way. p_level as in append.';
+comment on function "aftercommit"."append_many" is 'Appends many in one statement, in the order given, all or nothing. Without chosen ids it is one insert, and one update of the rows of its streams: every version of such a row stays until the transaction ends, and the next update walks past it. An array that is null counts as an array of nulls. Payloads come as one JSON array: measured, that spares a fifth of a batch, since nothing is escaped on the way. p_level as in append.';
 -- grants: run
 -- Server, timeline and database: a history that goes on elsewhere is another history.
 create or replace function "aftercommit".log_identity() returns text
@@ -2541,7 +2586,7 @@ values ('delivery/add_deliveries', 'function', 'add_deliveries', null, 'eda6e5b7
        ('delivery/rotate_deliveries', 'function', 'rotate_deliveries', null, '33dd4711704710f957e20e5fc0a1819210dd485673894b06cd601a7cc6c05be2', 1),
        ('log/next_version', 'function', 'next_version', null, 'e6ed26ba5d5e54c1cd9d5d0dcfb1b251a824cb012ac0be3a7a31ab73afa0197f', 1),
        ('log/append', 'function', 'append', null, 'abc81ba880f219fd7ffed1d2a528b159fe0d7a7c1b27e2291814cfaf54da450d', 1),
-       ('log/append_many', 'function', 'append_many', null, '7401ca535e21aa2c1a6c94b06ca016a13beabc5f5711ba8320ae55fd6bbf9a80', 1),
+       ('log/append_many', 'function', 'append_many', null, 'bb71f3d0b60597bd97c5f55c676bf68bbf79f004909cfa2dba6be197df2b66c4', 1),
        ('log/log_identity', 'function', 'log_identity', null, '5a103ba1d69f974c953683c99b1c74b1205d852c5e3657b3ba21ccc856847f86', 1),
        ('log/witness_is_gone', 'function', 'witness_is_gone', null, '59c24d5ae211a728e2312346432f131965c75b04f786e853ec07dbeb3f8f01af', 1),
        ('log/unbroken_from', 'function', 'unbroken_from', null, 'd0a22e4c8b0b373028d886b0e8215ea1814de6bfc8802ce9a7e4892b34ca867a', 1),
