@@ -31,7 +31,7 @@ export function findProgram(name) {
   return folders.flatMap((folder) => names.map((one) => join(folder, one))).find((path) => existsSync(path))
 }
 
-/** What a person types to get a program. */
+/** The command by which a person gets a program. */
 export function howToGet(...names) {
   const packages = programs.filter(({ name }) => names.includes(name)).map(({ debian }) => debian)
   return `on Debian or Ubuntu: apt-get install ${[...new Set(packages)].join(' ')}`

@@ -45,7 +45,7 @@ export function findOlderPostgres(major) {
 /** npm has the older majors for Linux on x64 alone. */
 export const hasOlderMajorsFromNpm = process.platform === 'linux' && process.arch === 'x64'
 
-/** What a person types to get an older major. */
+/** The command by which a person gets an older major. */
 export function howToGetPostgres(major) {
   if (hasOlderMajorsFromNpm)
     return 'npm ci (the servers are optional dependencies of test/servers: --omit=optional leaves them out)'

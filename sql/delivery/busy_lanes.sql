@@ -1,6 +1,6 @@
 -- grants: run
 -- Lanes that have rows, one probe each, never a scan of the rows themselves: so many after p_after, then from the
--- beginning. Whoever asks again with the last lane it got sees all of them in turn.
+-- beginning. A caller that asks again with the last lane it got sees all of them in turn.
 create or replace function :schema.busy_lanes(p_after integer, p_most integer) returns setof integer
 language sql stable set search_path = pg_catalog, pg_temp as $aftercommit$
   with recursive later(lane, n) as (

@@ -30,8 +30,8 @@ begin
   end if;
 
   if p_suspects and exists (select from :schema.delivery_workers where lease_until <= v_now) then
-    -- The first of each destination: one that takes nothing now must not keep the others waiting. What was claimed was due,
-    -- so what is due later is not looked at. Who is alive is asked with the same snapshot: claims may be younger than this one.
+    -- The first of each destination: one that takes nothing now must not keep the others waiting. A claimed row was due, so
+    -- rows that are due later are not looked at. Who is alive is asked with the same snapshot: claims may be younger than this one.
     for v_suspect in
       select distinct on (l.destination) d.segment, d.id, d.token, l.destination
         from jsonb_to_recordset(p_names) as n(kind text, name text)
@@ -86,7 +86,7 @@ begin
     exit when v_left <= 0;
     return query
     with turns as materialized (
-      -- What waits for an earlier one of its key is not wanted: it would use up what others could be granted.
+      -- A row that waits for an earlier one of its key is not wanted: it would use up the grant of others.
       select t.lane, due.ordered, :schema.grant_deliveries(p_worker, t.destination,
                case
                  when t.destination = '' then t.share

@@ -1,6 +1,6 @@
 -- grants: run
--- What may be done next in a lane with an order: of each key that has something due here the first one, unless it is in
--- another lane of the name or a dead letter stands before it, and whatever has no order.
+-- Rows that may be done next in a lane with an order: the first row of each key that has one due here, unless it is in
+-- another lane of the name or a dead letter stands before it, and every row without an order.
 create or replace function :schema.first_in_turn(p_lane integer, p_now timestamptz, p_most integer)
 returns table (segment smallint, id bigint)
 language plpgsql stable

@@ -1,7 +1,7 @@
 -- grants: run
--- How much of what is wanted a destination can take now. What is granted is taken from its bucket and counted as running
--- at once; the row stays locked until the claim has ended, so limits hold for all processes together.
--- p_places: how many the worker could begin at once. What it only held would be missing to those who could use it.
+-- How many of p_wanted calls a destination can take now. Granted calls are taken from its bucket and counted as running at
+-- once; the row of the destination stays locked until the claim has ended, so limits hold for all processes together.
+-- p_places: calls that the worker could begin at once. Calls that it merely held would be missing to other workers.
 create or replace function :schema.grant_deliveries(
   p_worker text, p_destination text, p_wanted integer, p_most integer, p_places integer) returns integer
 language plpgsql set search_path = pg_catalog, pg_temp as $aftercommit$

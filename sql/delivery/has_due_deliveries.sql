@@ -1,7 +1,7 @@
 -- grants: run
--- Whether something of the registered names could be done now but for a limit, a circuit or a rest of its destination. What
--- is paused, or stands behind a dead letter, waits for somebody, and may wait for ever.
--- Every lane is looked at: whoever asks ends when the answer is no.
+-- Whether something of the registered names could be done now but for a limit, a circuit or a rest of its destination. Rows
+-- that are paused, or stand behind a dead letter, wait for an operator, perhaps for ever, and do not count.
+-- Every lane is looked at: the caller ends its work when the answer is no.
 create or replace function :schema.has_due_deliveries(p_names jsonb) returns boolean
 language plpgsql set search_path = pg_catalog, pg_temp :index_walks
 as $aftercommit$

@@ -1,6 +1,6 @@
 -- grants: run
--- In how many milliseconds something of the registered names is due; null when nothing waits. What is due already and was
--- not claimed waits for a limit, an earlier one of its key or a dead worker: soon is early enough.
+-- In how many milliseconds something of the registered names is due; null when nothing waits. A row that is due
+-- already and was not claimed waits for a limit, an earlier row of its key or a dead worker: soon is early enough.
 create or replace function :schema.next_delivery_ms(p_names jsonb) returns double precision
 language plpgsql set search_path = pg_catalog, pg_temp :index_walks
 as $aftercommit$
@@ -11,7 +11,7 @@ declare
 begin
   -- There may be more lanes than were looked at.
   if array_position(v_lanes, null) is not null then return 0; end if;
-  -- What rests or is only probed may be well again before its time, which nobody is told of: looked for every second.
+  -- A destination that rests or is probed may be well before its time, and nobody is notified: a look every second finds it.
   select min(greatest(f.run_at, case when t.open_until > v_now or t.resting_until > v_now
                                      then least(greatest(t.open_until, t.resting_until), v_now + interval '1 second') end))
     into v_next
@@ -23,7 +23,7 @@ begin
    cross join lateral (
      select d.run_at from :schema.deliveries d where d.lane = l.lane and d.token is null order by d.run_at, d.id limit 1) f
    where p.kind is null and not coalesce(t.paused, false);
-  -- Whoever's it is: at worst one look for nothing.
+  -- Of any name: at worst one look for nothing.
   v_next := least(v_next, (
     select d.run_at from :schema.deliveries d where d.segment = 0 and d.run_at > v_now and d.token is null order by d.run_at limit 1));
   -- Of nothing and zero, greatest() would make zero.

@@ -1,6 +1,6 @@
 -- grants: emit
 -- Appends one event and returns 'position' or 'position:version'. A plain event is one insert; streams and chosen ids
--- take their row first. What is seldom given comes in p_extra: tenant, changes, previous, chosen (the caller chose the
+-- take their row first. Values that are seldom given come in p_extra: tenant, changes, previous, chosen (the caller chose the
 -- id), expected (the version the stream must be at). A scalar result and few parameters: measured 10 % per append.
 -- p_level is the last breaking migration that the process knows; SQL has none. The least one allowed is written into the
 -- function, so that the check reads no table.
@@ -29,7 +29,7 @@ begin
     if found then
       v_version := :schema.next_version(p_aggregate_type, p_aggregate_id, v_adopted);
       if v_version - 1 <> (p_extra ->> 'expected')::bigint then
-        -- Whoever had the row of the stream before may have appended this very id: then it is no conflict.
+        -- The transaction that had the row of the stream before may have appended this very id: then it is no conflict.
         if p_extra ? 'chosen' then
           select concat_ws(':', position, version) into v_known from :schema.event_ids where id = p_id;
           if found then

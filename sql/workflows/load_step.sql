@@ -1,5 +1,5 @@
 -- grants: none
--- What is stored of an instance, from what the caller knows on, as one JSON object: `version`, `position`, `generation`,
+-- Loads an instance from the version that the caller knows, as one JSON object: `version`, `position`, `generation`,
 -- `completed`, `paused`, `holds` (events of the log wait for their turn), `unique_key`, `clock_ms`, `outcome` of the input,
 -- `snapshot` as {version, state}, `events`, and `follows_known`: the caller knows this history, and the answer goes on from
 -- there. A snapshot without a state is the beginning of a new life.
@@ -47,7 +47,7 @@ begin
       update :schema.workflow_instances i set holds = false where i.type = p_type and i.id = p_id;
     end if;
   end if;
-  -- What somebody remembers of a history that was set back is worth nothing, also where it has gone on since.
+  -- A caller that remembers a history which was set back remembers nothing of use, also where it has gone on since.
   if v_known > r.version or v_known = r.version and v_after <> r.last_position
      or v_known > 0 and v_known < r.version and not exists (
        select from :schema.events e

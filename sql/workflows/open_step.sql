@@ -1,6 +1,6 @@
 -- grants: none
--- What a step needs before it writes: the delivery that brought its input is deleted, where its claim still stands, and its
--- unique key is taken. Returns the instance that has the key already; nothing was written then.
+-- Prepares a step before it writes: deletes the delivery that brought its input, where the claim still stands, and takes its
+-- unique key. Returns the instance that has the key already, and takes none then.
 create or replace function :schema.open_step(p_type text, p_id text, p jsonb) returns text
 language plpgsql as $aftercommit$
 declare
@@ -8,7 +8,7 @@ declare
   v_holder text;
 begin
   if p ? 'done' then
-    -- Under the lock of the instance: whoever cancelled what brought this input has ended by now, and it is seen.
+    -- Under the lock of the instance: a transaction that cancelled this delivery has ended by now, and its outcome is seen.
     delete from :schema.deliveries
      where segment = (p -> 'done' ->> 'segment')::smallint and id = (p -> 'done' ->> 'id')::bigint
        and token = (p -> 'done' ->> 'token')::bigint

@@ -18,7 +18,7 @@ export class Run extends LazySignal implements RunContext {
   ended = false
   /** Ended in a transaction of the work's own. */
   completed = false
-  /** What a statement of ours met after the work itself had succeeded. */
+  /** The error of a statement of ours, after the work itself had succeeded. */
   fault: unknown
   /** Somebody else's by now: what it does changes nothing, and nothing is written about it. */
   lost = false

@@ -17,7 +17,7 @@ export function sizeOf(item: FeedItem): number {
   return bytes
 }
 
-/** What an answer takes that has each field so many times. */
+/** The bytes of an answer that has each field so many times. */
 export function answerSize(item: EventItem, copies: Copies): number {
   const { bytes } = viewOf(item)
   let size = 0

@@ -1,5 +1,5 @@
 /**
- * What an operation may ask for beyond its text: few aliases and little depth, judged once, and the size of each answer,
+ * Limits of an operation beyond the length of its text: few aliases and little depth, judged once, and the size of each answer,
  * judged for each event. A kilobyte of aliases would turn an event of a megabyte into an answer of hundreds.
  */
 import type { DocumentNode, FragmentDefinitionNode, OperationDefinitionNode, SelectionSetNode } from 'graphql'

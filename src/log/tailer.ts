@@ -52,7 +52,7 @@ export interface TailerOptions {
   readonly info: ProcessInfo
   /** Whether notifications can be heard now. */
   readonly canHear: () => boolean
-  /** Whether the lock that proves this process alive is held. */
+  /** The name of the lock that proves this process alive; null while it is not held. */
   readonly lockKey: () => string | null
   /** Asks whether this process may still write to the schema. */
   readonly checkSchema: () => Promise<void>
@@ -66,7 +66,7 @@ export interface Page {
   readonly upTo: bigint
 }
 
-/** What a reader asks of the database, and how far one read goes. */
+/** The filter of a reader, and how far one read goes. */
 export interface PageFilter {
   /** A POSIX regular expression over the type, from code; never from a client. */
   readonly type?: string | undefined

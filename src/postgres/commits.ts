@@ -16,7 +16,7 @@ export function createCommits(): Commits {
   return { work: 0, answered: 0 }
 }
 
-/** What was committed between two copies of the counts. */
+/** The kind of commits between two copies of the counts. */
 export function committedBetween(from: Readonly<Commits>, to: Readonly<Commits>): Committed {
   if (to.work > from.work) return 'work'
   return to.answered > from.answered ? 'housekeeping' : 'nothing'

@@ -39,7 +39,7 @@ export interface Database extends Pool {
   readonly control: Pool
   /** A connection of its own to the direct address. The caller ends it. */
   openSession(role: Role, options?: { queryTimeoutMs?: number }): Promise<Session>
-  /** What this process has committed here. */
+  /** Counts of what this process has committed here. */
   readonly commits: Commits
   poolStats(): { work: PoolStats; control: PoolStats }
   readonly clock: Clock

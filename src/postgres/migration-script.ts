@@ -1,4 +1,4 @@
-/** What `migrate` runs, as text: for its last step, for deploys that run SQL themselves, and for a dump of a version. */
+/** The SQL that `migrate` runs, as text: for its last step, for deploys that run SQL themselves, and for a dump of a version. */
 import type { Database } from './database.ts'
 import type { SchemaName } from './identifiers.ts'
 import type { MigrateOptions } from './migrate.ts'
@@ -12,7 +12,7 @@ export const LOCK_TIMEOUT_MS = 800
 
 type Grant = Pick<GrantedRole, 'role' | 'right'>
 
-/** What a schema has that placing files must keep. */
+/** The parts of a schema that placing files must keep. */
 export interface ThereAlready {
   /** How each trigger is enabled, by `table.trigger`. */
   readonly triggerStates: ReadonlyMap<string, string>

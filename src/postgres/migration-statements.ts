@@ -1,4 +1,4 @@
-/** The statements by which migrations keep book. Those that write are texts, so that they can be printed as well. */
+/** The statements by which migrations keep book. Statements that write are texts, so that they can be printed as well. */
 import { quoteLiteral, type SchemaName } from './identifiers.ts'
 import { breaksOlder, type Migration } from './migrations.ts'
 import type { Queryable } from './queryable.ts'

@@ -13,7 +13,7 @@ import type { SqlFile } from './sql-files.ts'
 
 export type Right = 'emit' | 'run'
 
-/** What a running role may do with each table. A table that is not listed is the owner's alone. */
+/** The rights of a running role on each table. A table that is not listed is the owner's alone. */
 const TABLES: Readonly<Record<string, readonly string[]>> = {
   select: [
     'events',

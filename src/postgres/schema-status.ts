@@ -8,13 +8,13 @@ import { fileNameOf, loadMigrations, type Migration } from './migrations.ts'
 import type { Queryable } from './queryable.ts'
 import { loadSqlFiles, NO_SQL_FILES, type PlacedFile, pendingFiles, type SqlFiles, selectPlaced } from './sql-files.ts'
 
-/** What a build brings: tables by numbered migrations; functions, triggers and views by files. */
+/** The schema of a build: tables by numbered migrations; functions, triggers and views by files. */
 export interface SchemaDefinition {
   readonly migrations: readonly Migration[]
   readonly sql: SqlFiles
 }
 
-/** That of this build. A test that names migrations of its own has no functions unless it names them too. */
+/** The schema of this build. A test that names migrations of its own has no functions unless it names them too. */
 export async function schemaDefinition(given: Partial<SchemaDefinition> = {}): Promise<SchemaDefinition> {
   if (given.migrations) return { migrations: given.migrations, sql: given.sql ?? NO_SQL_FILES }
   return { migrations: await loadMigrations(), sql: await loadSqlFiles() }

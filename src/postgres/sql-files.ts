@@ -14,13 +14,13 @@ export interface SqlFile {
   /** `log/append`, as the file below sql/ is called. */
   readonly name: string
   readonly kind: 'function' | 'trigger' | 'view' | 'data'
-  /** What it creates. Data creates nothing. */
+  /** The name of the object that it creates. Data creates none. */
   readonly object?: string
   /** The table of a trigger. */
   readonly table?: string
-  /** Who may use it: emitting roles, running roles, roles that read, or the owner alone. */
+  /** The roles that may use it: emitting roles, running roles, roles that read, or the owner alone. */
   readonly grants: 'emit' | 'run' | 'read' | 'none'
-  /** What `\df+` and the reference say of it. */
+  /** The text that `\df+` and the reference show. */
   readonly comment?: string
   readonly sql: string
   readonly hash: string
@@ -35,7 +35,7 @@ export interface SqlFiles {
 
 export const NO_SQL_FILES: SqlFiles = { version: 0, files: [] }
 
-/** Those of this build. Loaded on demand: most processes never migrate. */
+/** The files of this build. Loaded on demand: most processes never migrate. */
 export async function loadSqlFiles(): Promise<SqlFiles> {
   const { sqlFiles } = await import('./migrations.generated.ts')
   return sqlFiles
@@ -124,7 +124,7 @@ export function fileStatements(
   return statements
 }
 
-/** Notes which files are in place. Those of an unchanged hash get the version of this build too. */
+/** Notes which files are in place. Files with an unchanged hash get the version of this build too. */
 export function bookFiles({ version, files }: SqlFiles, schema: SchemaName): string {
   const rows = files.map(({ name, kind, object, table, hash }) => {
     const texts = [name, kind, object, table, hash].map((text) => (text === undefined ? 'null' : quoteLiteral(text)))

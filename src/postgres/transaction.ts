@@ -160,7 +160,7 @@ function beginText({ isolation, readOnly, lockTimeoutMs, statementTimeoutMs }: O
 }
 
 /**
- * What the SQL function `emit` reads, so that events of triggers and functions carry the chain on. In the message of BEGIN: it
+ * Settings that the SQL function `emit` reads, so that events of triggers and functions carry the chain on. In the message of BEGIN: it
  * costs no round trip. All of them are set, so that nothing of a setting of the session shows through.
  */
 function causeText(client: Client, { correlationId, causationId, depth, userId, tenant, traceparent }: Cause): string {

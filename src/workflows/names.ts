@@ -15,7 +15,7 @@ export function localType(workflow: string, eventType: string): string {
 }
 
 /**
- * What a worker must have registered to do an effect: `<workflow>/<effect>`, or `<workflow>` alone for effects that must
+ * The name under which a worker registers an effect: `<workflow>/<effect>`, or `<workflow>` alone for effects that must
  * keep their order. No workflow type contains a slash, so effects of two workflows never have the same name.
  */
 export function effectWorkName(workflow: string, effect: string, ordered: boolean): string {

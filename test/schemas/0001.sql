@@ -780,7 +780,7 @@ revoke all on function "aftercommit"."add_deliveries" from public;
 comment on function "aftercommit"."add_deliveries" is 'Adds work in the caller''s transaction; what is unique and there already is left alone. Returns what was added. `lane` is the number of a lane or, where `p_lanes` is given, the place of that number in it, from 1. Holding the lock that an append holds makes arming readers wait for this transaction too, so no wake-up is lost.';
 -- grants: run
 -- Lanes that have rows, one probe each, never a scan of the rows themselves: so many after p_after, then from the
--- beginning. Whoever asks again with the last lane it got sees all of them in turn.
+-- beginning. A caller that asks again with the last lane it got sees all of them in turn.
 create or replace function "aftercommit".busy_lanes(p_after integer, p_most integer) returns setof integer
 language sql stable set search_path = pg_catalog, pg_temp as $aftercommit$
   with recursive later(lane, n) as (
@@ -801,11 +801,11 @@ language sql stable set search_path = pg_catalog, pg_temp as $aftercommit$
    limit p_most
 $aftercommit$;
 revoke all on function "aftercommit"."busy_lanes" from public;
-comment on function "aftercommit"."busy_lanes" is 'Lanes that have rows, one probe each, never a scan of the rows themselves: so many after p_after, then from the beginning. Whoever asks again with the last lane it got sees all of them in turn.';
+comment on function "aftercommit"."busy_lanes" is 'Lanes that have rows, one probe each, never a scan of the rows themselves: so many after p_after, then from the beginning. A caller that asks again with the last lane it got sees all of them in turn.';
 -- grants: run
--- How much of what is wanted a destination can take now. What is granted is taken from its bucket and counted as running
--- at once; the row stays locked until the claim has ended, so limits hold for all processes together.
--- p_places: how many the worker could begin at once. What it only held would be missing to those who could use it.
+-- How many of p_wanted calls a destination can take now. Granted calls are taken from its bucket and counted as running at
+-- once; the row of the destination stays locked until the claim has ended, so limits hold for all processes together.
+-- p_places: calls that the worker could begin at once. Calls that it merely held would be missing to other workers.
 create or replace function "aftercommit".grant_deliveries(
   p_worker text, p_destination text, p_wanted integer, p_most integer, p_places integer) returns integer
 language plpgsql set search_path = pg_catalog, pg_temp as $aftercommit$
@@ -854,7 +854,7 @@ begin
 end
 $aftercommit$;
 revoke all on function "aftercommit"."grant_deliveries" from public;
-comment on function "aftercommit"."grant_deliveries" is 'How much of what is wanted a destination can take now. What is granted is taken from its bucket and counted as running at once; the row stays locked until the claim has ended, so limits hold for all processes together. p_places: how many the worker could begin at once. What it only held would be missing to those who could use it.';
+comment on function "aftercommit"."grant_deliveries" is 'How many of p_wanted calls a destination can take now. Granted calls are taken from its bucket and counted as running at once; the row of the destination stays locked until the claim has ended, so limits hold for all processes together. p_places: calls that the worker could begin at once. Calls that it merely held would be missing to other workers.';
 -- grants: run
 -- Lanes that may have something due, found by probes and never by a scan of their rows: those of the rotating segments,
 -- which hold little else, and those of the oldest rows that were put off and are due. Where that is not all, others may be
@@ -939,8 +939,8 @@ $aftercommit$;
 revoke all on function "aftercommit"."due_lanes" from public;
 comment on function "aftercommit"."due_lanes" is 'Lanes that may have something due, found by probes and never by a scan of their rows: those of the rotating segments, which hold little else, and those of the oldest rows that were put off and are due. Where that is not all, others may be hidden behind lanes that are held back or of foreign names: then the registered ones that are not paused are looked at one by one. With a null when there may be still more.';
 -- grants: run
--- What may be done next in a lane with an order: of each key that has something due here the first one, unless it is in
--- another lane of the name or a dead letter stands before it, and whatever has no order.
+-- Rows that may be done next in a lane with an order: the first row of each key that has one due here, unless it is in
+-- another lane of the name or a dead letter stands before it, and every row without an order.
 create or replace function "aftercommit".first_in_turn(p_lane integer, p_now timestamptz, p_most integer)
 returns table (segment smallint, id bigint)
 language plpgsql stable
@@ -1010,7 +1010,7 @@ begin
 end
 $aftercommit$;
 revoke all on function "aftercommit"."first_in_turn" from public;
-comment on function "aftercommit"."first_in_turn" is 'What may be done next in a lane with an order: of each key that has something due here the first one, unless it is in another lane of the name or a dead letter stands before it, and whatever has no order.';
+comment on function "aftercommit"."first_in_turn" is 'Rows that may be done next in a lane with an order: the first row of each key that has one due here, unless it is in another lane of the name or a dead letter stands before it, and every row without an order.';
 -- grants: run
 -- Takes due work of the registered names, lanes in turn, higher priorities first. Rows of a worker that is gone are taken
 -- one at a time, if p_suspects, and come with `suspect`: one of them may be what ended it.
@@ -1043,8 +1043,8 @@ begin
   end if;
 
   if p_suspects and exists (select from "aftercommit".delivery_workers where lease_until <= v_now) then
-    -- The first of each destination: one that takes nothing now must not keep the others waiting. What was claimed was due,
-    -- so what is due later is not looked at. Who is alive is asked with the same snapshot: claims may be younger than this one.
+    -- The first of each destination: one that takes nothing now must not keep the others waiting. A claimed row was due, so
+    -- rows that are due later are not looked at. Who is alive is asked with the same snapshot: claims may be younger than this one.
     for v_suspect in
       select distinct on (l.destination) d.segment, d.id, d.token, l.destination
         from jsonb_to_recordset(p_names) as n(kind text, name text)
@@ -1099,7 +1099,7 @@ begin
     exit when v_left <= 0;
     return query
     with turns as materialized (
-      -- What waits for an earlier one of its key is not wanted: it would use up what others could be granted.
+      -- A row that waits for an earlier one of its key is not wanted: it would use up the grant of others.
       select t.lane, due.ordered, "aftercommit".grant_deliveries(p_worker, t.destination,
                case
                  when t.destination = '' then t.share
@@ -1213,9 +1213,9 @@ $aftercommit$;
 revoke all on function "aftercommit"."delivery_lane_numbers" from public;
 comment on function "aftercommit"."delivery_lane_numbers" is 'The numbers of these lanes, in their order; those that are new are made. Two transactions that make the same lanes wait for each other in one order, so neither ends in a deadlock.';
 -- grants: run
--- Whether something of the registered names could be done now but for a limit, a circuit or a rest of its destination. What
--- is paused, or stands behind a dead letter, waits for somebody, and may wait for ever.
--- Every lane is looked at: whoever asks ends when the answer is no.
+-- Whether something of the registered names could be done now but for a limit, a circuit or a rest of its destination. Rows
+-- that are paused, or stand behind a dead letter, wait for an operator, perhaps for ever, and do not count.
+-- Every lane is looked at: the caller ends its work when the answer is no.
 create or replace function "aftercommit".has_due_deliveries(p_names jsonb) returns boolean
 language plpgsql set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set enable_incremental_sort = off set enable_hashjoin = off set enable_mergejoin = off
 as $aftercommit$
@@ -1237,10 +1237,10 @@ begin
 end
 $aftercommit$;
 revoke all on function "aftercommit"."has_due_deliveries" from public;
-comment on function "aftercommit"."has_due_deliveries" is 'Whether something of the registered names could be done now but for a limit, a circuit or a rest of its destination. What is paused, or stands behind a dead letter, waits for somebody, and may wait for ever. Every lane is looked at: whoever asks ends when the answer is no.';
+comment on function "aftercommit"."has_due_deliveries" is 'Whether something of the registered names could be done now but for a limit, a circuit or a rest of its destination. Rows that are paused, or stand behind a dead letter, wait for an operator, perhaps for ever, and do not count. Every lane is looked at: the caller ends its work when the answer is no.';
 -- grants: run
--- In how many milliseconds something of the registered names is due; null when nothing waits. What is due already and was
--- not claimed waits for a limit, an earlier one of its key or a dead worker: soon is early enough.
+-- In how many milliseconds something of the registered names is due; null when nothing waits. A row that is due
+-- already and was not claimed waits for a limit, an earlier row of its key or a dead worker: soon is early enough.
 create or replace function "aftercommit".next_delivery_ms(p_names jsonb) returns double precision
 language plpgsql set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set enable_incremental_sort = off set enable_hashjoin = off set enable_mergejoin = off
 as $aftercommit$
@@ -1251,7 +1251,7 @@ declare
 begin
   -- There may be more lanes than were looked at.
   if array_position(v_lanes, null) is not null then return 0; end if;
-  -- What rests or is only probed may be well again before its time, which nobody is told of: looked for every second.
+  -- A destination that rests or is probed may be well before its time, and nobody is notified: a look every second finds it.
   select min(greatest(f.run_at, case when t.open_until > v_now or t.resting_until > v_now
                                      then least(greatest(t.open_until, t.resting_until), v_now + interval '1 second') end))
     into v_next
@@ -1263,7 +1263,7 @@ begin
    cross join lateral (
      select d.run_at from "aftercommit".deliveries d where d.lane = l.lane and d.token is null order by d.run_at, d.id limit 1) f
    where p.kind is null and not coalesce(t.paused, false);
-  -- Whoever's it is: at worst one look for nothing.
+  -- Of any name: at worst one look for nothing.
   v_next := least(v_next, (
     select d.run_at from "aftercommit".deliveries d where d.segment = 0 and d.run_at > v_now and d.token is null order by d.run_at limit 1));
   -- Of nothing and zero, greatest() would make zero.
@@ -1271,7 +1271,7 @@ begin
 end
 $aftercommit$;
 revoke all on function "aftercommit"."next_delivery_ms" from public;
-comment on function "aftercommit"."next_delivery_ms" is 'In how many milliseconds something of the registered names is due; null when nothing waits. What is due already and was not claimed waits for a limit, an earlier one of its key or a dead worker: soon is early enough.';
+comment on function "aftercommit"."next_delivery_ms" is 'In how many milliseconds something of the registered names is due; null when nothing waits. A row that is due already and was not claimed waits for a limit, an earlier row of its key or a dead worker: soon is early enough.';
 -- grants: run
 -- Empties segments that have run dry and makes the next one current. TRUNCATE needs an exclusive lock for a moment: it is
 -- asked for with a short timeout, and the segment is looked at again under it. Returns what was done.
@@ -1346,7 +1346,7 @@ revoke all on function "aftercommit"."next_version" from public;
 comment on function "aftercommit"."next_version" is 'Takes the next version of a stream. The row lock comes before nextval, so that inside a stream the order of versions is the order of positions.';
 -- grants: emit
 -- Appends one event and returns 'position' or 'position:version'. A plain event is one insert; streams and chosen ids
--- take their row first. What is seldom given comes in p_extra: tenant, changes, previous, chosen (the caller chose the
+-- take their row first. Values that are seldom given come in p_extra: tenant, changes, previous, chosen (the caller chose the
 -- id), expected (the version the stream must be at). A scalar result and few parameters: measured 10 % per append.
 -- p_level is the last breaking migration that the process knows; SQL has none. The least one allowed is written into the
 -- function, so that the check reads no table.
@@ -1375,7 +1375,7 @@ begin
     if found then
       v_version := "aftercommit".next_version(p_aggregate_type, p_aggregate_id, v_adopted);
       if v_version - 1 <> (p_extra ->> 'expected')::bigint then
-        -- Whoever had the row of the stream before may have appended this very id: then it is no conflict.
+        -- The transaction that had the row of the stream before may have appended this very id: then it is no conflict.
         if p_extra ? 'chosen' then
           select concat_ws(':', position, version) into v_known from "aftercommit".event_ids where id = p_id;
           if found then
@@ -1424,7 +1424,7 @@ begin
 end
 $aftercommit$;
 revoke all on function "aftercommit"."append" from public;
-comment on function "aftercommit"."append" is 'Appends one event and returns ''position'' or ''position:version''. A plain event is one insert; streams and chosen ids take their row first. What is seldom given comes in p_extra: tenant, changes, previous, chosen (the caller chose the id), expected (the version the stream must be at). A scalar result and few parameters: measured 10 % per append. p_level is the last breaking migration that the process knows; SQL has none. The least one allowed is written into the function, so that the check reads no table.';
+comment on function "aftercommit"."append" is 'Appends one event and returns ''position'' or ''position:version''. A plain event is one insert; streams and chosen ids take their row first. Values that are seldom given come in p_extra: tenant, changes, previous, chosen (the caller chose the id), expected (the version the stream must be at). A scalar result and few parameters: measured 10 % per append. p_level is the last breaking migration that the process knows; SQL has none. The least one allowed is written into the function, so that the check reads no table.';
 -- grants: emit
 -- Appends many in one statement, in the order given, all or nothing. Without chosen ids it is one insert, and one update of
 -- the rows of its streams: every version of such a row stays until the transaction ends, and the next update walks past it.
@@ -2216,7 +2216,7 @@ $aftercommit$;
 revoke all on function "aftercommit"."workflow_events" from public;
 comment on function "aftercommit"."workflow_events" is 'Events of an instance in order, as one JSON list of {version, position, id, type, schema_version, payload}.';
 -- grants: none
--- What is stored of an instance, from what the caller knows on, as one JSON object: `version`, `position`, `generation`,
+-- Loads an instance from the version that the caller knows, as one JSON object: `version`, `position`, `generation`,
 -- `completed`, `paused`, `holds` (events of the log wait for their turn), `unique_key`, `clock_ms`, `outcome` of the input,
 -- `snapshot` as {version, state}, `events`, and `follows_known`: the caller knows this history, and the answer goes on from
 -- there. A snapshot without a state is the beginning of a new life.
@@ -2264,7 +2264,7 @@ begin
       update "aftercommit".workflow_instances i set holds = false where i.type = p_type and i.id = p_id;
     end if;
   end if;
-  -- What somebody remembers of a history that was set back is worth nothing, also where it has gone on since.
+  -- A caller that remembers a history which was set back remembers nothing of use, also where it has gone on since.
   if v_known > r.version or v_known = r.version and v_after <> r.last_position
      or v_known > 0 and v_known < r.version and not exists (
        select from "aftercommit".events e
@@ -2295,10 +2295,10 @@ begin
 end
 $aftercommit$;
 revoke all on function "aftercommit"."load_step" from public;
-comment on function "aftercommit"."load_step" is 'What is stored of an instance, from what the caller knows on, as one JSON object: `version`, `position`, `generation`, `completed`, `paused`, `holds` (events of the log wait for their turn), `unique_key`, `clock_ms`, `outcome` of the input, `snapshot` as {version, state}, `events`, and `follows_known`: the caller knows this history, and the answer goes on from there. A snapshot without a state is the beginning of a new life. With p_lock the instance belongs to this transaction until it ends. An instance that does not exist yet has no row to lock, so the lock is on its name. Without p_wait the answer is null where another transaction has the lock. Everything after the lock is read with a new snapshot, the clock too. For workflow_load and workflow_load_many alone, which have the planner settings that its statements need: settings of its own would cost a tenth of a step.';
+comment on function "aftercommit"."load_step" is 'Loads an instance from the version that the caller knows, as one JSON object: `version`, `position`, `generation`, `completed`, `paused`, `holds` (events of the log wait for their turn), `unique_key`, `clock_ms`, `outcome` of the input, `snapshot` as {version, state}, `events`, and `follows_known`: the caller knows this history, and the answer goes on from there. A snapshot without a state is the beginning of a new life. With p_lock the instance belongs to this transaction until it ends. An instance that does not exist yet has no row to lock, so the lock is on its name. Without p_wait the answer is null where another transaction has the lock. Everything after the lock is read with a new snapshot, the clock too. For workflow_load and workflow_load_many alone, which have the planner settings that its statements need: settings of its own would cost a tenth of a step.';
 -- grants: none
--- What a step needs before it writes: the delivery that brought its input is deleted, where its claim still stands, and its
--- unique key is taken. Returns the instance that has the key already; nothing was written then.
+-- Prepares a step before it writes: deletes the delivery that brought its input, where the claim still stands, and takes its
+-- unique key. Returns the instance that has the key already, and takes none then.
 create or replace function "aftercommit".open_step(p_type text, p_id text, p jsonb) returns text
 language plpgsql as $aftercommit$
 declare
@@ -2306,7 +2306,7 @@ declare
   v_holder text;
 begin
   if p ? 'done' then
-    -- Under the lock of the instance: whoever cancelled what brought this input has ended by now, and it is seen.
+    -- Under the lock of the instance: a transaction that cancelled this delivery has ended by now, and its outcome is seen.
     delete from "aftercommit".deliveries
      where segment = (p -> 'done' ->> 'segment')::smallint and id = (p -> 'done' ->> 'id')::bigint
        and token = (p -> 'done' ->> 'token')::bigint
@@ -2334,7 +2334,7 @@ begin
 end
 $aftercommit$;
 revoke all on function "aftercommit"."open_step" from public;
-comment on function "aftercommit"."open_step" is 'What a step needs before it writes: the delivery that brought its input is deleted, where its claim still stands, and its unique key is taken. Returns the instance that has the key already; nothing was written then.';
+comment on function "aftercommit"."open_step" is 'Prepares a step before it writes: deletes the delivery that brought its input, where the claim still stands, and takes its unique key. Returns the instance that has the key already, and takes none then.';
 -- grants: run
 -- Writes everything that follows from inputs, and deletes deliveries that ended: all of it, or nothing. The caller holds the
 -- locks of workflow_load. A step is {type, id, version, …}, with `events` as {id, type, payload, metadata}, `effects` as
@@ -2574,18 +2574,18 @@ update "aftercommit".log_state set identity = "aftercommit".log_identity() where
 select "aftercommit".keep_run_days(interval '100 years');
 insert into "aftercommit".sql_files as f (name, kind, object, on_table, hash, version)
 values ('delivery/add_deliveries', 'function', 'add_deliveries', null, 'eda6e5b750e26552dd954f1d5451347a2dbdb1f579dfab63e5a9160c90e914b2', 1),
-       ('delivery/busy_lanes', 'function', 'busy_lanes', null, 'd39a5f6b265954a8dc76797298acee4d830e4309d521e9839ddfa66595494c3b', 1),
-       ('delivery/grant_deliveries', 'function', 'grant_deliveries', null, 'eaac00cfeb0c9eb50c4cc5286964a421baf0ee778760ffe19b597218f0f04143', 1),
+       ('delivery/busy_lanes', 'function', 'busy_lanes', null, '3c04c9e95a95684b6d9c71bc6de2e00a69bbdca78aa9dae2d495a3796c350ad3', 1),
+       ('delivery/grant_deliveries', 'function', 'grant_deliveries', null, 'cf3bf379f4d855bcab87e7826fe1b1d80194fc43890ccc0c390e8bc2833bdcc8', 1),
        ('delivery/due_lanes', 'function', 'due_lanes', null, '90a0fee5c9a8660cb6a2c3552f89a1ec88906c484774ef30b084f1ede3793120', 1),
-       ('delivery/first_in_turn', 'function', 'first_in_turn', null, '81b31b6a8a35726ff82f9464f8e8042c9e2de38f801314f9204ee50e3106a292', 1),
-       ('delivery/claim_deliveries', 'function', 'claim_deliveries', null, '5966168f2e238cd7e9fefc153535203a6e1cf806305ae3b3743ded95259f1a24', 1),
+       ('delivery/first_in_turn', 'function', 'first_in_turn', null, '9540219e0653c58c9d38457048ac1e59395dba46ea9685987794af7182b2fbb3', 1),
+       ('delivery/claim_deliveries', 'function', 'claim_deliveries', null, 'db47e1918156341aeb84d620a6fd114e85b4cb6982e96d44728d479ac6ec224e', 1),
        ('delivery/delivery_lane', 'function', 'delivery_lane', null, 'd1eef430ea897088e338c6c3e18dcd709d0e5998b443ea362f4cd150c582d734', 1),
        ('delivery/delivery_lane_numbers', 'function', 'delivery_lane_numbers', null, '4c81e3644a51ef285b026ba8168e72cc3dd5453bd12ae4e777f34ade77dbf9d8', 1),
-       ('delivery/has_due_deliveries', 'function', 'has_due_deliveries', null, '35e6a99cf396235639e7ac0cc7e30c3d695e70febdc9be6f44eaf10444b6daeb', 1),
-       ('delivery/next_delivery_ms', 'function', 'next_delivery_ms', null, '3d6b718ae2de9e5d2a8ce772897a2254d443d1cfa28cd50596013f9ac7f8cf67', 1),
+       ('delivery/has_due_deliveries', 'function', 'has_due_deliveries', null, '2c4e883d3660bcb0f0916fcda5ef70382d2fcc2a0762263bd468645f338b3a58', 1),
+       ('delivery/next_delivery_ms', 'function', 'next_delivery_ms', null, '59fc960bf4cdb958ac93f0c6d501f23212d38881d7c13210b39e766201e34121', 1),
        ('delivery/rotate_deliveries', 'function', 'rotate_deliveries', null, '33dd4711704710f957e20e5fc0a1819210dd485673894b06cd601a7cc6c05be2', 1),
        ('log/next_version', 'function', 'next_version', null, 'e6ed26ba5d5e54c1cd9d5d0dcfb1b251a824cb012ac0be3a7a31ab73afa0197f', 1),
-       ('log/append', 'function', 'append', null, 'abc81ba880f219fd7ffed1d2a528b159fe0d7a7c1b27e2291814cfaf54da450d', 1),
+       ('log/append', 'function', 'append', null, '264051f65851dee274b7cbcb2439119a988329dea4d49e6544250ea4a84654c8', 1),
        ('log/append_many', 'function', 'append_many', null, 'bb71f3d0b60597bd97c5f55c676bf68bbf79f004909cfa2dba6be197df2b66c4', 1),
        ('log/log_identity', 'function', 'log_identity', null, '5a103ba1d69f974c953683c99b1c74b1205d852c5e3657b3ba21ccc856847f86', 1),
        ('log/witness_is_gone', 'function', 'witness_is_gone', null, '59c24d5ae211a728e2312346432f131965c75b04f786e853ec07dbeb3f8f01af', 1),
@@ -2606,8 +2606,8 @@ values ('delivery/add_deliveries', 'function', 'add_deliveries', null, 'eda6e5b7
        ('workflows/holds_events', 'function', 'holds_events', null, 'db22c726dc5c61f5a0939e74e29b20dd50a72e82cd7d3859fa8bc7ae168e4214', 1),
        ('workflows/live_worker', 'function', 'live_worker', null, '6a8ac6913ae243e9fdf283e648b9f7bb516d3390164c34de138e176b8526f340', 1),
        ('workflows/workflow_events', 'function', 'workflow_events', null, 'cc001d486df3f92a659d1db1314f2372068c30f26f84fc591ec087fc7196d8ff', 1),
-       ('workflows/load_step', 'function', 'load_step', null, 'b99cd4923b4a7b052d2212a16dd7eaff4d60fcb42cf02b8ab72abf2d5bc45385', 1),
-       ('workflows/open_step', 'function', 'open_step', null, '0c23104e0b63bb3534219f3755e782616fed4043385501a69480134b1ed8d8bd', 1),
+       ('workflows/load_step', 'function', 'load_step', null, '4aa1c2dee650969fdd961a2893aec10721b02567df1418e5975298b976e84585', 1),
+       ('workflows/open_step', 'function', 'open_step', null, 'b430bb76c2b13932911c973ed588d8a2ef2130e13a7b27a19681b71081dd0703', 1),
        ('workflows/workflow_commit', 'function', 'workflow_commit', null, 'b4822a0c2d9dc07c052c97b1df8f42f2b45bd5eb8478f13274a0455c6772d091', 1),
        ('workflows/workflow_load', 'function', 'workflow_load', null, 'faa5fa5cb2d7312d85275505696e659658fb0ae76ccac13ab8199c59a139c54e', 1),
        ('workflows/workflow_load_many', 'function', 'workflow_load_many', null, '857920fe9f194c97f503f0c47c63ae7f9a8c38346ea706e04607f09a57a58848', 1),
