@@ -5,8 +5,8 @@
 export function closest(word: string, candidates: Iterable<string>): string | undefined {
   if (word.length > LONGEST) return undefined
   const wanted = word.toLowerCase()
-  // A third of the word may be wrong; beyond that a suggestion confuses more than it helps.
-  let best = Math.max(2, Math.floor(word.length / 3)) + 1
+  // A third of the word may be wrong, of a short one a letter; beyond that a suggestion confuses more than it helps.
+  let best = Math.max(word.length < 4 ? 1 : 2, Math.floor(word.length / 3)) + 1
   let found: string | undefined
   for (const candidate of candidates) {
     if (candidate.length > LONGEST || Math.abs(candidate.length - word.length) >= best) continue

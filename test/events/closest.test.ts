@@ -16,6 +16,8 @@ describe('the closest word', () => {
   it('is nothing when nothing is near', () => {
     expect(closest('completely.different', ['start', 'migrate'])).toBeUndefined()
     expect(closest('x', [])).toBeUndefined()
+    expect(closest('foo', ['log'])).toBeUndefined()
+    expect(closest('lgo', ['log'])).toBe('log')
   })
 
   it('is not looked for when the word is absurdly long', () => {
