@@ -69,6 +69,10 @@ const VERSION = String.raw`\.v[1-9][0-9]*`
 const MAX_PATTERN_LENGTH = 200
 
 function parsePatterns(patterns: readonly string[]): Segments[] {
+  if (!Array.isArray(patterns)) {
+    const hint = typeof patterns === 'string' ? ` Write [${quoted(patterns)}].` : ''
+    throw new AftercommitError('BAD_PATTERN', `Patterns are given as a list, like ["order.*"].${hint}`)
+  }
   const problems = patterns.map(patternProblem).filter((problem) => problem !== undefined)
   if (patterns.length === 0) problems.push('The list of patterns is empty, so it would never match. Name at least one.')
   if (problems.length > 0) throw new AftercommitError('BAD_PATTERN', problems.join('\n'))

@@ -61,6 +61,16 @@ describe('patterns', () => {
     expect(thrownBy(AftercommitError, () => patternsToSql([pattern])).code).toBe('BAD_PATTERN')
   })
 
+  it('refuses text and whatever else is no list, and shows the list', () => {
+    for (const compile of [compilePatterns, patternsToSql] as ((given: never) => unknown)[]) {
+      const { code, message } = thrownBy(AftercommitError, () => compile('order.*' as never))
+      expect({ code, message }).toEqual({ code: 'BAD_PATTERN', message: expect.stringContaining('["order.*"]') })
+      for (const given of [null, 5, { 0: 'order.*' }]) {
+        expect(thrownBy(AftercommitError, () => compile(given as never)).code).toBe('BAD_PATTERN')
+      }
+    }
+  })
+
   it('refuses an empty list, which could never match', () => {
     expect(() => compilePatterns([])).toThrow('Name at least one')
   })
