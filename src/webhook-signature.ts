@@ -62,10 +62,10 @@ export function verifyWebhook(
   { tolerance = '5m', now = new Date() }: VerifyWebhookOptions = {},
 ): { id: string; timestamp: Date } {
   const toleranceMs = toMs(tolerance, 'tolerance')
-  if (Number.isNaN(now.getTime()))
-    throw new AftercommitError('BAD_OPTION', '`now` is an invalid date, so no webhook can be verified.')
-  const keys = (typeof secret === 'string' ? [secret] : secret).map(toSigningKey)
-  if (keys.length === 0) throw badSecret('is an empty list')
+  if (!(now instanceof Date) || Number.isNaN(now.getTime()))
+    throw new AftercommitError('BAD_OPTION', '`now` is not a valid date, so no webhook can be verified.')
+  const keys = toKeys(secret)
+  if (typeof rawBody !== 'string' && !(rawBody instanceof Uint8Array)) throw notRaw()
   const id = read(headers, 'webhook-id')
   // The signature covers `id.timestamp.body`: with a dot in the id, parts of the body could pass for the timestamp.
   if (id.includes('.')) throw refused('the header "webhook-id" contains a dot')
@@ -78,6 +78,22 @@ export function verifyWebhook(
   if (-ageMs > toleranceMs) throw refused('its time lies in the future')
   if (!isSigned(keys, signatures, `${id}.${stamp}.`, rawBody)) throw refused('no signature fits')
   return { id, timestamp: new Date(seconds * 1_000) }
+}
+
+function toKeys(secret: string | readonly string[]): SigningKey[] {
+  const secrets = typeof secret === 'string' ? [secret] : secret
+  if (!Array.isArray(secrets) || secrets.some((one) => typeof one !== 'string'))
+    throw badSecret('is missing or not text')
+  if (secrets.length === 0) throw badSecret('is an empty list')
+  return secrets.map(toSigningKey)
+}
+
+function notRaw(): AftercommitError {
+  return new AftercommitError(
+    'BAD_OPTION',
+    'The body of a webhook is neither text nor bytes, so nothing can be verified. Give the bytes as they arrived: with ' +
+      "Express, mount `express.raw({ type: '*/*' })` in place of `express.json()`.",
+  )
 }
 
 /** Every key meets every signature, whatever was found before, so that the time taken tells nothing. */

@@ -95,6 +95,12 @@ describe('verifyWebhook', () => {
     )
   })
 
+  it.each([{ a: 1 }, undefined, null])('asks for the raw bytes when it is given %j as the body', (parsed) => {
+    expect(() => verifyWebhook(secret, headersFor([secret]), parsed as never)).toThrow(
+      expect.objectContaining({ code: 'BAD_OPTION', message: expect.stringContaining('express.raw') }),
+    )
+  })
+
   it('says nothing of the secret or the body', () => {
     const error = (() => {
       try {
@@ -112,6 +118,12 @@ describe('a secret', () => {
   it.each(['', 'short', 'whsec_', 'whsec_!!!', `whsec_${Buffer.alloc(10).toString('base64')}`])(
     'like %j is refused',
     (bad) => expect(() => toSigningKey(bad)).toThrow(expect.objectContaining({ code: 'BAD_OPTION' })),
+  )
+
+  it.each([undefined, null, 5, [undefined]])('that is %j is refused by its name', (bad) =>
+    expect(() => verifyWebhook(bad as never, headersFor([secret]), body)).toThrow(
+      expect.objectContaining({ code: 'BAD_OPTION', message: expect.stringContaining('missing or not text') }),
+    ),
   )
 
   it('is never an empty list', () => expect(() => verifyWebhook([], headersFor([secret]), body)).toThrow('empty list'))
