@@ -333,7 +333,14 @@ describe('somebody else’s transaction', () => {
 
   it('is no transaction of anybody when it is something else', async () => {
     const { ac } = await openLog()
-    await expect(ac.emit({} as never, 'lamp.lit', { payload: {} })).rejects.toMatchObject({ code: 'NOT_A_TRANSACTION' })
+    for (const given of [{}, undefined, 'lamp.lit'] as never[]) {
+      await expect(ac.emit(given, 'lamp.lit', { payload: {} })).rejects.toMatchObject({
+        code: 'NOT_A_TRANSACTION',
+        message: expect.stringMatching(
+          /of pg the client that ran BEGIN, .*or call ac\.emitNow\(\) to commit at once\.$/,
+        ),
+      })
+    }
   })
 })
 

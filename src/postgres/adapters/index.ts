@@ -22,6 +22,7 @@ const ADAPTERS: readonly Adapter[] = [pgAdapter, postgresJsAdapter, drizzleAdapt
 export function toTransaction(source: unknown, schema: string, otherwise: string): Queryable {
   const adapter = adapterOf(source)
   if (adapter?.isOutside(source as object)) throw outsideTransaction(adapter, otherwise)
+  if (adapter === undefined && !isQueryable(source)) throw notATransaction(source, otherwise)
   return toQueryable(source, schema)
 }
 
@@ -34,7 +35,7 @@ export function toQueryable(source: unknown, schema: string): Queryable {
   if (known) return known
   if (isQueryable(source)) return source.schema === schema ? source : withSchema(source, schema)
   const adapter = adapterOf(source)
-  if (!isObject(source) || !adapter) throw notATransaction(source)
+  if (!isObject(source) || !adapter) throw notASession(source)
   const { sendsUntyped = false } = adapter
   const queryable: Queryable = { schema, sendsUntyped, query: adapter.toQuery(source) }
   shareIdentity(queryable, adapter.identityKey(source))
@@ -69,11 +70,20 @@ function withSchema(source: Queryable, schema: string): Queryable {
   return queryable
 }
 
-function notATransaction(source: unknown): AftercommitError {
+function notATransaction(source: unknown, otherwise: string): AftercommitError {
+  const accepted = ADAPTERS.map(({ library, inside }) => `of ${library.split(' ', 1)[0]} ${inside}`).join(', ')
+  return new AftercommitError(
+    'NOT_A_TRANSACTION',
+    `${describe(source)} was given as the transaction, so nothing was sent. Pass aftercommit's own transaction, ` +
+      `${accepted}, or ${otherwise}.`,
+  )
+}
+
+function notASession(source: unknown): AftercommitError {
   const accepted = ["aftercommit's own transaction", ...ADAPTERS.map((adapter) => adapter.library)].join(', ')
   return new AftercommitError(
     'NOT_A_TRANSACTION',
-    `${describe(source)} is not a transaction of a library that aftercommit knows, so nothing was sent. ` +
+    `${describe(source)} is not a session of a library that aftercommit knows, so nothing was sent. ` +
       `Accepted are: ${accepted}.`,
   )
 }
