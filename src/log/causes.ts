@@ -12,10 +12,14 @@ export interface EventTrace {
   readonly ancestors: readonly AnyEvent[]
   /** Everything it led to, directly or not, in position order. */
   readonly descendants: readonly AnyEvent[]
+  /** False when its correlation has more than 10,000 events after it: descendants may be missing. */
+  readonly complete: boolean
 }
 
-/** A chain shares its correlation id, so it is read at once and sorted out in memory. */
+/** Events of one correlation that are read after the event, to be sorted out in memory. */
 const MOST = 10_000
+/** Ancestors are read one by one, by their ids; `log.maxDepth` keeps chains far shorter. */
+const MOST_ANCESTORS = 1_000
 
 export async function traceEvents(db: Queryable, id: string): Promise<EventTrace> {
   const row = await selectEvent(db, id)
@@ -24,32 +28,47 @@ export async function traceEvents(db: Queryable, id: string): Promise<EventTrace
   }
   const event = toEvent(row)
   const { correlationId } = event.metadata
-  if (correlationId === null) return { event, ancestors: [], descendants: [] }
-  const chain = await selectCorrelated(db, correlationId, MOST)
-  return { event, ...relativesOf(event, chain) }
+  if (correlationId === null) return { event, ancestors: [], descendants: [], complete: true }
+  const [ancestors, later] = await Promise.all([
+    selectAncestors(db, event),
+    // An effect comes after its cause, unless both were given their causes by hand in one circle.
+    selectCorrelated(db, correlationId, { limit: MOST + 1, after: event.position }),
+  ])
+  const complete = later.length <= MOST
+  return { event, ancestors, descendants: descendantsOf(event, later.slice(0, MOST)), complete }
 }
 
-/** In position order. Nothing is indexed by correlation, so the log is read from its beginning. */
-export async function selectCorrelated(db: Queryable, correlationId: string, limit: number): Promise<AnyEvent[]> {
-  const rows = await readThrough(db, { after: 0n, upTo: await selectHead(db), correlationId, limit })
+/** In position order. Nothing is indexed by correlation, so the log is read from `after` on. */
+export async function selectCorrelated(
+  db: Queryable,
+  correlationId: string,
+  { limit, after = 0n }: { limit: number; after?: bigint | undefined },
+): Promise<AnyEvent[]> {
+  const rows = await readThrough(db, { after, upTo: await selectHead(db), correlationId, limit })
   return rows.map(toEvent)
 }
 
-function relativesOf(event: AnyEvent, chain: readonly AnyEvent[]): Omit<EventTrace, 'event'> {
-  const byId = new Map(chain.map((one) => [one.id, one]))
+async function selectAncestors(db: Queryable, event: AnyEvent): Promise<AnyEvent[]> {
   const ancestors: AnyEvent[] = []
   const seen = new Set([event.id])
-  for (let cause = byId.get(event.metadata.causationId ?? ''); cause && !seen.has(cause.id); ) {
-    seen.add(cause.id)
+  let causationId = event.metadata.causationId
+  while (causationId !== null && !seen.has(causationId) && ancestors.length < MOST_ANCESTORS) {
+    seen.add(causationId)
+    const row = await selectEvent(db, causationId)
+    if (row === undefined) break
+    const cause = toEvent(row)
     ancestors.unshift(cause)
-    cause = byId.get(cause.metadata.causationId ?? '')
+    causationId = cause.metadata.causationId
   }
-  // An effect comes after its cause, so one pass in position order finds them all.
+  return ancestors
+}
+
+/** One pass in position order finds them all. */
+function descendantsOf(event: AnyEvent, later: readonly AnyEvent[]): AnyEvent[] {
   const reached = new Set([event.id])
-  const descendants = chain.filter((one) => {
-    const follows = one.metadata.causationId !== null && reached.has(one.metadata.causationId) && one.id !== event.id
-    if (follows) reached.add(one.id)
+  return later.filter(({ id, metadata: { causationId } }) => {
+    const follows = causationId !== null && reached.has(causationId) && id !== event.id
+    if (follows) reached.add(id)
     return follows
   })
-  return { ancestors, descendants }
 }

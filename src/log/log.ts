@@ -82,8 +82,8 @@ export interface Log<D extends EventDefinitions = EventDefinitions> {
   stream(aggregate: { type: string; id: string }, options?: StreamOptions): Promise<AnyEvent[]>
   /** The newest event of one aggregate. */
   last(aggregate: { type: string; id: string }): Promise<AnyEvent | undefined>
-  /** Everything that follows from one request or job. */
-  correlated(correlationId: string, options?: { limit?: number }): Promise<AnyEvent[]>
+  /** Everything that follows from one request or job, oldest first. Default: 1,000. `after`: the last position of the page before. */
+  correlated(correlationId: string, options?: { limit?: number; after?: bigint }): Promise<AnyEvent[]>
   /** What led to an event and what it led to. */
   trace(id: string): Promise<EventTrace>
   status(): Promise<LogStatus>
@@ -139,8 +139,8 @@ export function createLog<D extends EventDefinitions>(options: LogOptions): Log<
     ) => stream({ aggregate, fromVersion, toVersion, limit: checkLimit(limit) }),
     last: async (aggregate: { type: string; id: string }) =>
       (await stream({ aggregate, limit: 1, newestFirst: true }))[0],
-    correlated: async (correlationId: string, { limit = 1_000 }: { limit?: number } = {}) =>
-      (await selectCorrelated(database, correlationId, checkLimit(limit))).map(lift),
+    correlated: async (correlationId: string, { limit = 1_000, after }: { limit?: number; after?: bigint } = {}) =>
+      (await selectCorrelated(database, correlationId, { limit: checkLimit(limit), after })).map(lift),
     trace: (id: string) => traceEvents(database, id),
     async status(): Promise<LogStatus> {
       const check = await checkLog(database)

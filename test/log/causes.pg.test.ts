@@ -59,3 +59,27 @@ it('knows no event of that name', async () => {
   const { ac } = await openLog()
   await expect(ac.log.trace('nobody')).rejects.toMatchObject({ code: 'EVENT_NOT_FOUND' })
 })
+
+it('traces an event late in a large correlation, says where the search ended, and lists the rest page by page', async () => {
+  const { ac, sql } = await openLog()
+  const append = (from: number, to: number, cause: string) =>
+    sql.query(
+      `select count(aftercommit.append(n::text, 'step.taken', null, null, '{}',
+                jsonb_build_object('correlation_id', 'c', 'causation_id', $3::text)))
+         from generate_series($1::integer, $2::integer) n`,
+      [from, to, cause],
+    )
+  await append(0, 0, 'nowhere')
+  await append(1, 10_001, '0')
+  await append(10_002, 10_003, '10001')
+  const late = await ac.log.trace('10001')
+  expect(late.ancestors.map(({ id }) => id)).toEqual(['0'])
+  expect(late.descendants.map(({ id }) => id)).toEqual(['10002', '10003'])
+  expect(late.complete).toBe(true)
+  const first = await ac.log.trace('0')
+  expect(first.descendants).toHaveLength(10_000)
+  expect(first.complete).toBe(false)
+  const page = await ac.log.correlated('c', { limit: 10_000 })
+  const rest = await ac.log.correlated('c', { after: page.at(-1)!.position })
+  expect(rest.map(({ id }) => id)).toEqual(['10000', '10001', '10002', '10003'])
+})

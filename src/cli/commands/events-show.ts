@@ -30,6 +30,7 @@ async function show(id: string, { open, options, output }: Invocation<Options>):
     const relatives = trace && {
       ancestors: trace.ancestors.map((one) => toBrief(one)),
       descendants: trace.descendants.map((one) => toBrief(one)),
+      complete: trace.complete,
     }
     output.document({ ...full, ...relatives })
     return EXIT.ok
@@ -71,7 +72,7 @@ function printEvent(event: AftercommitEvent, full: Record<string, unknown>, { co
   }
 }
 
-function printTrace({ event, ancestors, descendants }: EventTrace, { colors, data }: Output): void {
+function printTrace({ event, ancestors, descendants, complete }: EventTrace, { colors, data }: Output): void {
   data(`\n${colors.bold('trace')}`)
   const depths = new Map<string, number>()
   for (const one of [...ancestors, event, ...descendants]) {
@@ -83,4 +84,5 @@ function printTrace({ event, ancestors, descendants }: EventTrace, { colors, dat
       `  ${'  '.repeat(depth)}${isThis ? colors.bold(`${text}  ◀ this one`) : `${text}  ${colors.dim(printable(one.id))}`}`,
     )
   }
+  if (!complete) data('  … its correlation has more than 10,000 events after it; the rest was not searched')
 }
