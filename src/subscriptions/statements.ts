@@ -127,7 +127,10 @@ export async function countTry(
   return rows[0]?.tries
 }
 
-/** False when the lease changed hands: a stale owner must not stop or wake what its successor runs. */
+/**
+ * False when the lease changed hands: a stale owner must not stop or wake what its successor runs. A subscription that
+ * stopped stays so until an operator resumes it, whatever else of the run ends later.
+ */
 export async function saveStatus(db: Queryable, held: Held, status: string, reason: string | null): Promise<boolean> {
   const { rows } = await db.query<{ ours: boolean }>(
     `with ours as (
@@ -137,6 +140,7 @@ export async function saveStatus(db: Queryable, held: Held, status: string, reas
           set status = $3::text, reason = $4::text, updated_at = clock_timestamp()
         where id = $1::text
           and (status, coalesce(reason, '')) is distinct from ($3::text, coalesce($4::text, ''))
+          and status <> 'stopped'
           and exists (select from ours))
      select exists (select from ours) as ours`,
     [held.id, held.term.toString(), status, reason],

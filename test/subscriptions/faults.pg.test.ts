@@ -4,7 +4,7 @@
  */
 import { describe, expect, it } from 'vitest'
 import { eventually } from '../support/eventually.ts'
-import { openSubscriptions, QUICK, recorder } from './support/open-subscriptions.ts'
+import { gate, openSubscriptions, QUICK, recorder } from './support/open-subscriptions.ts'
 
 function sqlError(code: string): Error {
   return Object.assign(new Error(`refused with ${code}`), { code })
@@ -107,4 +107,48 @@ it('a projection whose `apply` throws an error with a SQLSTATE parks the event a
   await emit('poison')
   expect(await ac.drain()).toMatchObject({ drained: true })
   expect(await ac.deadLetters.list()).toMatchObject([{ owner: 'lamps', attempts: 4, error: { code: '53200' } }])
+})
+
+it('a subscription that stopped stays stopped when a redriven event that was repeated is handled afterwards', async () => {
+  const { ac, another, emit } = await openSubscriptions()
+  const parking = another()
+  parking.subscribe({
+    id: 'sub',
+    retry: { maxAttempts: 1 },
+    handle() {
+      throw new Error('no')
+    },
+  })
+  await emit('letter', { key: 'letter' })
+  await parking.drain()
+  await parking.stop()
+
+  const [poisonTried, stopped] = [gate(), gate()]
+  let conflicts = 0
+  const strict = another()
+  strict.subscribe({
+    id: 'sub',
+    onFailure: 'stop',
+    concurrency: 2,
+    retry: { maxAttempts: 2, initialDelay: '3s', maxDelay: '3s' },
+    async handle({ id }) {
+      if (id === 'poison') {
+        poisonTried.open()
+        throw new Error('cannot be handled')
+      }
+      if (++conflicts <= 3) throw sqlError('40001')
+      await stopped.passed
+    },
+  })
+  const handle = ac.subscriptions.get('sub')
+  await strict.start()
+  await emit('poison', { key: 'poison' })
+  await poisonTried.passed
+  await ac.deadLetters.redrive({ owner: 'sub' })
+  await eventually(async () => (await handle.status()).status === 'stopped')
+  expect(conflicts).toBe(4)
+  stopped.open()
+  await eventually(async () => (await ac.deadLetters.list())[0]?.status === 'resolved')
+  await strict.stop()
+  expect(await handle.status()).toMatchObject({ status: 'stopped', reason: expect.stringContaining('poison') })
 })
