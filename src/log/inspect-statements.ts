@@ -131,10 +131,14 @@ export async function selectRunEnd(db: Queryable, after: bigint): Promise<bigint
   return reached ? BigInt(reached) : after
 }
 
-/** Events above a position: those that are committed and not final yet. */
+/** Counts end here: behind a frontier that stands still there can be millions of events. */
+export const MOST_COUNTED = 10_000
+
+/** Events above a position, those that are committed and not final yet; `MOST_COUNTED` where there are as many or more. */
 export async function countAbove(db: Queryable, position: bigint): Promise<number> {
   const { rows } = await db.query<{ count: string }>(
-    `select count(*)::text as count from ${db.schema}.events where position > ($1::text)::bigint`,
+    `select count(*)::text as count
+       from (select from ${db.schema}.events where position > ($1::text)::bigint order by position limit (select ${MOST_COUNTED})) ahead`,
     [position.toString()],
   )
   return Number(rows[0]!.count)

@@ -23,7 +23,7 @@ export interface Status {
     /** Functions, triggers and views that differ from this build. */
     readonly pendingFiles: readonly string[]
   }
-  /** Null while the schema is not one that this build may read. */
+  /** Null while the schema is not one that this build may read. `lag`: events that are not final yet, 10,000 at most. */
   readonly log: (LogStatus & { readonly lag: number }) | null
   readonly processes: readonly ProcessStatus[]
   readonly partitions: readonly PartitionStatus[]

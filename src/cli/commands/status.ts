@@ -29,7 +29,8 @@ function printStatus(status: Status, deliveries: DeliveryStatus | null, output: 
   line('Database', `PostgreSQL ${server.version} at ${place}/${server.database}${server.standby ? ', a standby' : ''}`)
   line('Schema', `${schema.name}, ${describeSchema(schema)}`)
   if (log === null || deliveries === null) return
-  const waiting = log.lag === 0 ? 'all of it final' : `${count(log.lag, 'event')} not final yet`
+  const waiting =
+    log.lag === 0 ? 'all of it final' : `${count(log.lag, 'event')}${log.lag < 10_000 ? '' : ' or more'} not final yet`
   line('Log', `head ${log.head}, frontier ${log.frontier}: ${waiting}`)
   line('Epoch', String(log.epoch))
   line('Wake', log.wake)
