@@ -1,6 +1,6 @@
 /**
- * `npm run matrix [-- 14 22 …]`: the tests that need Postgres on each supported major of Postgres, and those and the fast
- * ones on each further version of Node. Numbers choose versions, all other arguments go to vitest.
+ * `npm run matrix [-- 14 22 … | --help]`: the tests that need Postgres on each supported major of Postgres, and those and
+ * the fast ones on each further version of Node. Numbers choose versions, all other arguments go to vitest.
  *
  * Servers come from npm or the system, see system-postgres.mjs; Node comes from npm, see node-binaries.mjs. A server is
  * started here and handed over by address, so that no test can run on another version unnoticed.
@@ -14,6 +14,19 @@ import { findOlderPostgres, howToGetPostgres, supportedMajors } from './system-p
 
 const nodeMajors = ['22', '24', '26']
 const settings = { fsync: 'off', max_connections: '400', max_prepared_transactions: '20' }
+
+if (process.argv.slice(2).some((argument) => argument === '--help' || argument === '-h')) {
+  console.log(`npm run matrix [-- VERSION …] [arguments of vitest]
+
+Runs the tests that need Postgres on each supported major of Postgres, and those and the fast ones on each further
+version of Node.
+
+  VERSION   Postgres ${supportedMajors.join(', ')}; Node ${nodeMajors.join(', ')}. Default: all of them
+  --help    Show this.
+
+The exit code is 1 when tests fail on a version, and 2 for a version that does not exist.`)
+  process.exit(0)
+}
 
 const isNumber = (argument) => /^\d+$/.test(argument)
 const asked = process.argv.slice(2).filter(isNumber)
