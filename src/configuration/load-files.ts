@@ -95,15 +95,20 @@ function isInside(folder: string, path: string): boolean {
 async function readInside(loading: Loading, path: string): Promise<Text> {
   const real = await realpath(path).catch(() => path)
   const folder = await realpath(loading.folder).catch(() => loading.folder)
-  if (real === path || isInside(folder, real)) return read(loading, path, real)
+  if (real === path || isInside(folder, real)) return read(loading, path, real, (opened) => isInside(folder, opened))
   loading.onRead(path, (await readStamped(path)).stamp)
   return { problem: LEADS_OUT }
 }
 
 type Text = { readonly content: string } | { readonly problem: string }
 
-async function read(loading: Loading, path: string, real = path): Promise<Text> {
-  const file = await readStamped(real)
+async function read(
+  loading: Loading,
+  path: string,
+  real = path,
+  isAllowed?: (opened: string) => boolean,
+): Promise<Text> {
+  const file = await readStamped(real, isAllowed)
   loading.onRead(path, file.stamp)
   if ('refused' in file) return { problem: problemOf(file.refused) }
   loading.bytes += file.content.length
@@ -114,6 +119,7 @@ async function read(loading: Loading, path: string, real = path): Promise<Text> 
 }
 
 function problemOf(refused: Extract<StampedFile, { refused: unknown }>['refused']): string {
+  if (refused === 'not allowed') return LEADS_OUT
   if (refused === 'not a file') return 'is not a file. Name the files one by one.'
   if (refused === 'too large') return 'makes the configuration larger than 4 MB, which is refused.'
   return refused.code === 'ENOENT' ? 'There is no such file. Correct the path.' : `cannot be read (${refused.code}).`

@@ -1,8 +1,9 @@
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { ConfigError, type Path, readConfiguration } from '../../src/configuration/index.ts'
+import { readStamped } from '../../src/configuration/stamp.ts'
 import type { ExactNumber } from '../../src/events/index.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'aftercommit-read-'))
@@ -212,6 +213,15 @@ describe('an include that leads out of the folder of the configuration', () => {
     expect(error).toMatchObject({ code: 'BAD_CONFIG', mistakes: [{ path: 'include[0]' }] })
     expect(String(error)).toContain('folder')
     expect(String(error)).not.toContain('root:')
+  })
+
+  it('is refused by the place of the file that was opened, whatever the path led to before', async () => {
+    write({ 'swapped/inside.toml': '', 'outside-c/passwd': secret })
+    symlinkSync('../outside-c', join(folder, 'swapped', 'rules'))
+    const asked: string[] = []
+    const judged = await readStamped(join(folder, 'swapped/rules/passwd'), (opened) => asked.push(opened) < 1)
+    expect(asked).toEqual([realpathSync(join(folder, 'outside-c/passwd'))])
+    expect(judged).toEqual({ stamp: expect.any(String), refused: 'not allowed' })
   })
 
   it('is refused in an included file too, and in text, whose folder is the current one', async () => {
