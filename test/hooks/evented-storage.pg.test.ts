@@ -1,16 +1,14 @@
 /** Evented storage over Postgres: rows and events are committed together, or neither. */
-import pg from 'pg'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { eventedStorage } from '../../src/hooks/index.ts'
+import { poolOf } from '../log/support/pool-of.ts'
 import { openHooks } from './support/open-hooks.ts'
 import { orderRepository } from './support/order-repository.mjs'
 
 async function openOrders(major: 18 | 14 = 18) {
   const { ac, url, sql } = await openHooks({ major })
   await sql.query('create table orders (id text primary key, total int, note text)')
-  const pool = new pg.Pool({ connectionString: url, max: 3 })
-  onTestFinished(() => pool.end())
-  const repository = orderRepository(pool)
+  const repository = orderRepository(poolOf(url, 3))
   const orders = eventedStorage(repository, { entity: 'order', emit: ac.emit })
   const events = () => ac.log.read({ limit: 1_000 })
   const types = async () => (await events()).map(({ type }) => type)

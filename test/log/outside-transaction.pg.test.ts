@@ -1,13 +1,14 @@
 /** A pool or root client inside the caller's transaction commits by itself, so it is no transaction. */
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres'
 import type { Kysely } from 'kysely'
-import pg from 'pg'
+import type pg from 'pg'
 import type { Sql } from 'postgres'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { type Aftercommit, accept, type CallerTransaction, defineWorkflow } from '../../src/index.ts'
 import { isPrismaInstalled, LIBRARIES, type PrismaClient } from '../postgres/client-libraries.ts'
 import { connect } from '../support/database.ts'
 import { openLog } from './support/open-log.ts'
+import { poolOf } from './support/pool-of.ts'
 
 const isPrismaMissing = !(await isPrismaInstalled()) && !process.env.CI
 const FOREIGN = Object.keys(LIBRARIES).filter((name) => name !== 'our own transaction')
@@ -101,8 +102,7 @@ it('emitNow without a session commits through the pool of the instance', async (
 it('twenty inputs at once for one instance, each in a transaction of the caller, are all taken', async () => {
   const { ac, url } = await openLog()
   ac.workflows.register(parcel)
-  const pool = new pg.Pool({ connectionString: url, max: 10 })
-  onTestFinished(() => pool.end())
+  const pool = poolOf(url, 10)
   await Promise.all(
     Array.from({ length: 20 }, async () => {
       const client = await pool.connect()

@@ -5,6 +5,7 @@ import { CamelCasePlugin, Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
 import postgres from 'postgres'
 import type { CallerSession, CallerTransaction } from '../../src/postgres/index.ts'
+import { openPool } from '../log/support/pool-of.ts'
 import { openDatabase } from '../support/database.ts'
 
 export interface ClientLibrary {
@@ -24,7 +25,7 @@ export const LIBRARIES: Record<string, (url: string) => ClientLibrary | Promise<
   },
 
   pg: (url) => {
-    const pool = new pg.Pool({ connectionString: url, max: 1 })
+    const pool = openPool(url, 1)
     const sent = countOf(pool)
     return {
       plain: pool,
@@ -58,7 +59,7 @@ export const LIBRARIES: Record<string, (url: string) => ClientLibrary | Promise<
   },
 
   'Drizzle on node-postgres': (url) => {
-    const pool = new pg.Pool({ connectionString: url, max: 1 })
+    const pool = openPool(url, 1)
     const db = drizzlePg(pool)
     return { plain: db, sent: countOf(pool), transaction: (fn) => db.transaction(fn), close: () => pool.end() }
   },
@@ -73,7 +74,7 @@ export const LIBRARIES: Record<string, (url: string) => ClientLibrary | Promise<
   Kysely: (url) => {
     let sent = 0
     const db = new Kysely<unknown>({
-      dialect: new PostgresDialect({ pool: new pg.Pool({ connectionString: url, max: 1 }) }),
+      dialect: new PostgresDialect({ pool: openPool(url, 1) }),
       plugins: [new CamelCasePlugin()],
       log: () => void sent++,
     })
