@@ -100,6 +100,8 @@ describe('migrate', () => {
     expect(done.stdout).toBe(`Schema is at version ${latest}.\n`)
     const again = await runCli(['migrate', '--json'], { env })
     expect(JSON.parse(again.stdout)).toEqual({ applied: [], placed: [], version: latest, grants: [] })
+    const script = await runCli(['migrate', '--sql'], { env })
+    expect(script).toMatchObject({ code: 0, stdout: '', stderr: expect.stringContaining('no SQL to run') })
   })
 
   it('gives the rights it can give and exits with 5 when one role does not exist', async () => {

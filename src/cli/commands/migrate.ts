@@ -33,7 +33,9 @@ async function migrate(invocation: Invocation<Options>): Promise<ExitCode> {
   if (options.dryRun) return listPending(ac, output)
   if (options.sql) {
     const { grantEmit = [], grantRun = [] } = options
-    output.data((await ac.migrationScript({ grantEmit, grantRun })).trimEnd())
+    const script = (await ac.migrationScript({ grantEmit, grantRun })).trimEnd()
+    if (script === '') output.talk('The schema is up to date; there is no SQL to run.')
+    else output.data(script)
     return EXIT.ok
   }
   const { green } = output.talkColors
