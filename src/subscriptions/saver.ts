@@ -116,9 +116,26 @@ export class Saver {
   }
 
   #toJson(entries: readonly Entry[], passed: bigint): string {
-    for (const position of this.#settled.keys()) if (position <= passed) this.#settled.delete(position)
     const lefts = entries.map(({ left }) => left)
-    return toLeftJson(lefts, this.#settled)
+    return toLeftJson(lefts, this.#settledAfter(entries.length, passed))
+  }
+
+  /** Owners of unfinished events whose row or letter is in the database once the first `count` entries are written. */
+  #settledAfter(count: number, passed: bigint): ReadonlyMap<bigint, readonly string[]> {
+    const settled = new Map([...this.#settled].filter(([position]) => position > passed))
+    for (const { event, left, isPart } of this.#entries.slice(count)) {
+      const owners = isPart ? settled.get(event.position) : undefined
+      if (!owners) continue
+      const written = owners.filter((owner) => !left.owners.includes(owner))
+      if (written.length > 0) settled.set(event.position, written)
+      else settled.delete(event.position)
+    }
+    return settled
+  }
+
+  /** No attempt of these events follows: their checkpoint is committed. */
+  #forgetSettled(passed: bigint): void {
+    for (const position of this.#settled.keys()) if (position <= passed) this.#settled.delete(position)
   }
 
   /** In the order in which the events ended, so that rows of one key keep theirs. */
@@ -154,6 +171,7 @@ export class Saver {
     }
     this.#entries.splice(0, attempt.entries.length)
     this.#most *= 2
+    this.#forgetSettled(attempt.checkpoint.position)
     for (const { event, left, isPart } of attempt.entries) {
       if (!isPart) progress.finish(event.position, event.id)
       left.settled()
@@ -207,6 +225,7 @@ function withoutContent({ event, left }: Entry, error: unknown): Leftovers {
     sinceFirstMs: 0,
     payload: null,
   }))
+  refused.owners = left.owners
   refused.onSettled(() => left.settled())
   return refused
 }

@@ -175,6 +175,52 @@ test('more than one write holds is written by several, each complete', async () 
   expect(await rows('select save::int from aftercommit.subscription_partitions')).toEqual([{ save: 3 }])
 })
 
+test('an action counts as settled only from the write that holds its row, not from an earlier one of the same save', async () => {
+  const { sql, rows, openSaver } = await open()
+  // The second write fails: its part never arrives before the process ends.
+  await sql.query(`alter table aftercommit.subscription_partitions add column allowed bigint default 1`)
+  await sql.query(`create function aftercommit.refuse() returns trigger language plpgsql as
+                   $$ begin if new.save > new.allowed then raise exception 'away' using errcode = '57P03'; end if; return new; end $$`)
+  await sql.query(`create trigger refuse before update of save on aftercommit.subscription_partitions
+                   for each row execute function aftercommit.refuse()`)
+  const { saver, progress, leave } = await openSaver()
+  progress.take(1n)
+  for (let n = 2; n <= 501; n++) await leave(BigInt(n), { rows: [row(n)] })
+  saver.keepPart(eventAt(1n), Object.assign(new Leftovers(), { rows: [row(1)], owners: ['o/a'] }))
+  await expect(saver.save()).rejects.toMatchObject({ code: '57P03' })
+  expect(await rows('select save::int, settled from aftercommit.subscription_partitions')).toEqual([
+    { save: 1, settled: {} },
+  ])
+  await sql.query('update aftercommit.subscription_partitions set allowed = 9')
+  await saver.settle()
+  expect(await rows('select save::int, settled from aftercommit.subscription_partitions')).toEqual([
+    { save: 2, settled: { 1: ['o/a'] } },
+  ])
+})
+
+test('a settled action stays settled while a refused write is halved and its event waits for a later half', async () => {
+  const { sql, rows, openSaver } = await open()
+  await sql.query(`alter table aftercommit.deliveries add check (payload ->> 'n' <> '3')`)
+  const { saver, progress, leave } = await openSaver()
+  progress.take(2n)
+  saver.keepPart(eventAt(2n), Object.assign(new Leftovers(), { rows: [row(2)], owners: ['o/a'] }))
+  await saver.save()
+  await sql.query(`create table settled_by_save (save bigint, position bigint, settled jsonb)`)
+  await sql.query(`create function aftercommit.note() returns trigger language plpgsql as
+                   $$ begin insert into public.settled_by_save values (new.save, new.position, new.settled); return null; end $$`)
+  await sql.query(`create trigger note after update of save on aftercommit.subscription_partitions
+                   for each row execute function aftercommit.note()`)
+  await leave(1n, { rows: [row(1)] })
+  saver.keep(eventAt(2n), Object.assign(new Leftovers(), { rows: [row(4)] }))
+  await leave(3n, { rows: [row(3)] })
+  await saver.save()
+  const saves = await rows('select position::int, settled from settled_by_save order by save')
+  expect(saves[0]).toEqual({ position: 1, settled: { 2: ['o/a'] } })
+  expect(await rows('select position::int, settled from aftercommit.subscription_partitions')).toEqual([
+    { position: 3, settled: {} },
+  ])
+})
+
 test('an unclean end counts a death, and a checkpoint that moves forgets the deaths', async () => {
   const { rows, openSaver } = await open()
   const deaths = async () => (await rows('select deaths from aftercommit.subscription_partitions'))[0]!.deaths
