@@ -109,16 +109,36 @@ const REFUSED_PORTS: ReadonlySet<number> = new Set([
   ...[4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080],
 ])
 
-/** AWS, Google, Azure and most others; tasks and pods of AWS; Azure; Alibaba; the same over IPv6; Google; Scaleway. */
+/**
+ * AWS, Google, Azure and most others; tasks and pods of AWS; Azure; Alibaba; Oracle's classic; the same over IPv6; Google;
+ * Scaleway.
+ */
 const METADATA: readonly Range[] = [
-  ...['169.254.169.254/32', '169.254.170.2/32', '169.254.170.23/32', '168.63.129.16/32', '100.100.100.200/32'],
+  ...[
+    '169.254.169.254/32',
+    '169.254.170.2/32',
+    '169.254.170.23/32',
+    '168.63.129.16/32',
+    '100.100.100.200/32',
+    '192.0.0.192/32',
+  ],
   ...['fd00:ec2::/32', 'fd20:ce::/32', 'fd00:42::42/128'],
 ].map((range) => ipaddr.parseCIDR(range))
 const GLOBAL_V6: Range = [ipaddr.parse('2000::'), 3]
 const NAT64: Range = [ipaddr.parse('64:ff9b::'), 96]
 
+/** IPv6 that leads to an IPv4 address where a network translates it, and the byte at which that address begins. */
+const CARRIERS: readonly (readonly [Range, number])[] = [
+  [ipaddr.parseCIDR('2002::/16'), 2],
+  [ipaddr.parseCIDR('64:ff9b:1::/48'), 12],
+  [ipaddr.parseCIDR('::/96'), 12],
+]
+
 function kindOf(address: Address): string {
-  if (METADATA.some((range) => isWithin(address, range))) return 'metadata'
+  const carried = CARRIERS.find(([range]) => isWithin(address, range))
+  const at = carried?.[1] ?? 0
+  const target = carried === undefined ? address : new ipaddr.IPv4(address.toByteArray().slice(at, at + 4))
+  if (METADATA.some((range) => isWithin(target, range))) return 'metadata'
   const range = address.range()
   if (range !== 'unicast') return range
   return address.kind() === 'ipv4' || isWithin(address, GLOBAL_V6) ? 'public' : 'reserved'

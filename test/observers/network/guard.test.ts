@@ -112,9 +112,21 @@ describe('the list of allowed addresses', () => {
 
   it.each([
     ...['169.254.169.254', '168.63.129.16', '100.100.100.200', '::ffff:100.100.100.200', '64:ff9b::6464:64c8'],
+    ...['192.0.0.192', '2002:a9fe:a9fe::', '64:ff9b:1::a9fe:a9fe', '::a9fe:a9fe'],
     ...['fd00:ec2::254', 'fd00:ec2::23', 'fd20:ce::254', 'fd00:42::42'],
   ])('opens %s, where a cloud keeps credentials, to an entry of its own and to no name or range', (address) => {
-    const wide = ['erp.internal', '100.64.0.0/10', '169.254.0.0/16', '168.63.0.0/16', 'fc00::/7', '64:ff9b::/96']
+    const wide = [
+      'erp.internal',
+      '100.64.0.0/10',
+      '169.254.0.0/16',
+      '168.63.0.0/16',
+      'fc00::/7',
+      '64:ff9b::/96',
+      '192.0.0.0/24',
+      '2002::/16',
+      '64:ff9b:1::/48',
+      '::/96',
+    ]
     expect(judgeAddress(address, 'erp.internal', parseRules(wide))).toContain('service of the cloud')
     expect(judgeAddress(address, 'erp.internal', parseRules([address]))).toBeUndefined()
     expect(judgeAddress('100.100.100.201', 'erp.internal', parseRules(wide))).toBeUndefined()
