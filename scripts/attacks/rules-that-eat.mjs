@@ -7,6 +7,9 @@ const conditions = {
   equal: 'items.exists(i, prefix != other)',
   matched: "items.exists(i, prefix.matches('[^y]{1,500}y'))",
   fields: 'items.exists(i, size(wide) == 0)',
+  digits: 'items.exists(i, total + i.n == 5)',
+  ordered: 'items.exists(i, total < i.n)',
+  zones: 'items.exists(i, timestamp(at).getHours(prefix) == 30 || timestamp(at).getHours(i.sku) == 30)',
 }
 const toml = `[runtime]\nrecord = "all"\n${Object.entries(conditions)
   .map(
@@ -26,11 +29,13 @@ export async function run({ start, sql, hold }) {
   const payload = {
     prefix: 'x'.repeat(300_000),
     other: 'x'.repeat(300_000),
-    items: Array.from({ length: 10_000 }, (_, at) => ({ sku: `s${at}` })),
+    items: Array.from({ length: 10_000 }, (_, at) => ({ sku: `s${at}`, n: at })),
+    at: '2026-03-01T12:00:00Z',
     wide: Object.fromEntries(Array.from({ length: 5_000 }, (_, at) => [`k${at}`, at])),
   }
+  const text = `${JSON.stringify(payload).slice(0, -1)}, "total": ${'7'.repeat(100_000)}}`
   for (const id of ['one', 'two', 'three']) {
-    await sql('select aftercommit.emit($1, null, null, $2::jsonb, id => $3)', ['lamp.lit', JSON.stringify(payload), id])
+    await sql('select aftercommit.emit($1, null, null, $2::jsonb, id => $3)', ['lamp.lit', text, id])
   }
   for (const id of ['one', 'two', 'three']) await served.line(`plain saw ${id}`)
   hold(served.isRunning(), 'the process died')
