@@ -27,13 +27,13 @@ message = "plain saw {{ event.id }}"
 export async function run({ start, sql, hold }) {
   const served = await start(toml, { env: { NODE_OPTIONS: '--max-old-space-size=512' } })
   const payload = {
-    prefix: 'x'.repeat(300_000),
-    other: 'x'.repeat(300_000),
+    prefix: 'x'.repeat(250_000),
+    other: 'x'.repeat(250_000),
     items: Array.from({ length: 10_000 }, (_, at) => ({ sku: `s${at}`, n: at })),
     at: '2026-03-01T12:00:00Z',
     wide: Object.fromEntries(Array.from({ length: 5_000 }, (_, at) => [`k${at}`, at])),
   }
-  const text = `${JSON.stringify(payload).slice(0, -1)}, "total": ${'7'.repeat(100_000)}}`
+  const text = `${JSON.stringify(payload).slice(0, -1)}, "total": ${'7'.repeat(50_000)}}`
   for (const id of ['one', 'two', 'three']) {
     await sql('select aftercommit.emit($1, null, null, $2::jsonb, id => $3)', ['lamp.lit', text, id])
   }
