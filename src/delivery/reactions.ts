@@ -190,7 +190,11 @@ export function createReactions(parts: ReactionParts): Reactions {
         resolve()
       }
       nursery.add(() => {
-        if (!isOver) release = guard(reaction, call, left, signal, end)
+        if (isOver) return
+        if (signal().aborted) {
+          call.abort(signal().reason)
+          end(signal().reason)
+        } else release = guard(reaction, call, left, signal, end)
       })
       call.startedMs = clock.monotonic()
       result.then(
@@ -225,7 +229,6 @@ export function createReactions(parts: ReactionParts): Reactions {
       end(error)
     })
     ending.addEventListener('abort', onAbort, { once: true })
-    if (ending.aborted) onAbort()
     return () => {
       ending.removeEventListener('abort', onAbort)
       cancelSlow()

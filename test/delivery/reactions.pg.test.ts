@@ -1,5 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import type { Reaction, Work } from '../../src/delivery/index.ts'
+import type { Lease } from '../../src/delivery/lease.ts'
+import type { OutcomeParts } from '../../src/delivery/outcomes.ts'
+import { createReactions } from '../../src/delivery/reactions.ts'
+import { unsharedPlaces } from '../../src/delivery/shared-places.ts'
 import { createTestClock } from '../../src/runtime/index.ts'
 import { GiveUp, Leftovers } from '../../src/subscriptions/index.ts'
 import { gate } from '../subscriptions/support/open-subscriptions.ts'
@@ -242,4 +246,43 @@ test('of one key, the row of an event whose other action is slow is written befo
   await Promise.all([first, second])
   await eventually(() => done.length === 2)
   expect(done).toEqual([1, 2])
+})
+
+test('calls whose subscription ended before the event loop turned count neither as slow nor as under way', async () => {
+  const clock = createTestClock()
+  const { one } = await reacting()
+  const ending = new AbortController()
+  const reactions = createReactions({
+    db: one.database.control,
+    clock,
+    lease: { isInformed: true, isPaused: () => false } as unknown as Lease,
+    outcomes: {
+      trouble: { isGuarded: () => false, forgive() {}, async blame() {} },
+      count() {},
+    } as unknown as OutcomeParts,
+    places: unsharedPlaces(2),
+    mostPerDestination: 1,
+    isAble: () => true,
+    onRow() {},
+  })
+  const endless = reaction(
+    () => {},
+    () => new Promise(() => {}),
+  )
+  const ended = reactions.react([endless], new Leftovers(), () => ending.signal)
+  ending.abort(new Error('the lease was lost'))
+  await expect(ended).rejects.toThrow('the lease was lost')
+  await clock.advance(5_000)
+  const next = new Leftovers()
+  await reactions.react(
+    [
+      reaction(
+        () => {},
+        async () => {},
+      ),
+    ],
+    next,
+    never,
+  )
+  expect(next.rows).toEqual([])
 })
