@@ -137,7 +137,8 @@ export function createReactions(parts: ReactionParts): Reactions {
   /** One after the other for a key, and behind rows and dead letters of it. */
   function inOrder(reaction: Reaction, key: string, left: Leftovers, signal: () => AbortSignal): Promise<void> {
     const name = `${reaction.work.name}\u0000${key}`
-    const ended = (tails.get(name) ?? Promise.resolve()).then(async () => {
+    const before = tails.get(name)
+    const ended = (before ? turnAfter(before, left) : Promise.resolve()).then(async () => {
       const isHeld = await retryUntil(clock, signal, () => held.isHeld(reaction, key))
       if (signal().aborted) throw signal().reason
       if (isHeld || mustWait(reaction)) return keep(reaction, left)
@@ -151,6 +152,12 @@ export function createReactions(parts: ReactionParts): Reactions {
     }
     tail.then(forget, forget)
     return ended
+  }
+
+  /** While the reaction waits for a slow one of its key, what other actions of its event leave is written. */
+  function turnAfter(before: Promise<void>, left: Leftovers): Promise<void> {
+    const cancel = clock.setTimer(SLOW_MS, () => left.slow())
+    return before.finally(cancel)
   }
 
   /** The reaction has its place. */

@@ -122,6 +122,30 @@ test('the row of a failed action is written while another action of its event is
   expect(await rows()).toBe(1)
 })
 
+test('the row of a failed action is written while another action of its event waits for a slow one of its key', async () => {
+  const clock = createTestClock()
+  const { reactions, rows } = await reacting(() => ({ clock }))
+  const { passed, open } = gate()
+  const inOrder = () =>
+    reaction(
+      () => {},
+      () => passed,
+      { key: 'a', owner: 'in order' },
+    )
+  const failing = reaction(
+    () => {},
+    () => Promise.reject(new Error('busy')),
+    { owner: 'failing', name: 'fax' },
+  )
+  const slow = reactions.react([inOrder()], never)
+  const waiting = reactions.react([failing, inOrder()], never)
+  await clock.advance(2_000)
+  await eventually(async () => (await rows()) === 1)
+  open()
+  await Promise.all([slow, waiting])
+  expect(await rows()).toBe(1)
+})
+
 test('what goes to a limited destination is left to claims, which keep its limit', async () => {
   const { one, reactions, sql } = await reacting()
   await sql.query(`insert into aftercommit.destinations (destination, concurrency) values ('erp', 1)`)
