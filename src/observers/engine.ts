@@ -264,8 +264,8 @@ function toSubscription(
       // Where new actions begin, so that nothing lies between them and a subscription that is new too.
       from: head,
       concurrency: Math.min(capacity, 1_000),
-      // Actions limit themselves.
-      timeout: '15m',
+      // Actions limit themselves. Behind all others of its key that may be under way, an event waits for almost two days.
+      timeout: '3d',
       onFailure: 'skip',
       handle: (event: AnyEvent, context: HandlerContext) => executor.handle(event, toEventCall(context)),
     },

@@ -2,7 +2,8 @@
 import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import type { Aftercommit } from '../../src/instance.ts'
-import { openSubscriptions } from '../subscriptions/support/open-subscriptions.ts'
+import { type Clock, systemClock } from '../../src/runtime/index.ts'
+import { gate, openSubscriptions } from '../subscriptions/support/open-subscriptions.ts'
 import { connect } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { collectingLogger } from '../support/logger.ts'
@@ -39,6 +40,42 @@ test('order holds between events that were caught up on and new ones', async () 
   await next.subscriptions.get('observers').resume()
   await eventually(() => done.length === 2)
   expect(done).toEqual(['a', 'b'])
+})
+
+test('an event that waits half an hour for a slow one of its key is neither given up nor done twice', async () => {
+  const late = new Set<() => void>()
+  const clock: Clock = {
+    ...systemClock,
+    setTimer(ms, callback) {
+      if (ms < 11 * 60_000 || ms > 30 * 60_000) return systemClock.setTimer(ms, callback)
+      late.add(callback)
+      return () => void late.delete(callback)
+    },
+  }
+  const { ac, emit } = await openSubscriptions({ clock })
+  const { passed, open } = gate()
+  const begun: string[] = []
+  const done: string[] = []
+  ac.observers.action('note', async (event) => {
+    begun.push(event.id)
+    if (event.id === 'a') await passed
+    done.push(event.id)
+  })
+  ac.observers.action('seen', async (event) => void begun.push(`seen ${event.id}`))
+  await ac.observers.add({ name: 'notes', on: 'lamp.lit', orderBy: 'aggregate', actions: custom('note') })
+  await ac.observers.add({ name: 'witness', on: 'lamp.lit', actions: custom('seen') })
+  await ac.start()
+  await emit('a', { key: 'k' })
+  await eventually(() => begun.includes('a'))
+  // Only the time of the event that waits is up.
+  late.clear()
+  await emit('b', { key: 'k' })
+  await eventually(() => begun.includes('seen b'))
+  for (const callback of late) callback()
+  open()
+  await eventually(() => done.includes('b'))
+  expect(done).toEqual(['a', 'b'])
+  expect(begun.sort()).toEqual(['a', 'b', 'seen a', 'seen b'])
 })
 
 test('order holds over tenants that share a value', async () => {
