@@ -179,7 +179,7 @@ export class Claimer {
         suspects,
         running: this.#running(),
         most: mostPerDestination(concurrency),
-        places: places.free,
+        places: places.sure,
         hanging: JSON.stringify(places.hanging(this.#claimedAt)),
       })
       if (suspects && !claimed.rows.some(({ suspect }) => suspect)) this.#restFromSuspects()

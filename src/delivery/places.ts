@@ -46,10 +46,14 @@ export class Places {
     return Math.max(this.#most - this.shared.first.total() - this.claimed, 0)
   }
 
+  /** Rows that could be begun at once or, where first attempts have their places, when the next of those ends. */
+  get sure(): number {
+    return Math.max(this.free, this.shared.reserved - this.claimed)
+  }
+
   /** Rows that wait here while first attempts have the places could be run by another process. */
   claimable(room: number): number {
-    const { first, reserved } = this.shared
-    return first.total() === 0 ? room : Math.min(room, Math.max(this.free, reserved - this.claimed))
+    return this.shared.first.total() === 0 ? room : Math.min(room, this.sure)
   }
 
   get isFull(): boolean {

@@ -1,6 +1,7 @@
 /** `max_concurrency` is one number for first attempts and rows of a process. */
 import { expect, it } from 'vitest'
 import { SharedPlaces } from '../../src/delivery/shared-places.ts'
+import { gate } from '../subscriptions/support/open-subscriptions.ts'
 import { eventually } from '../support/eventually.ts'
 import { mails, work } from './support/open-delivering.ts'
 import { never, reacting, reaction } from './support/reacting.ts'
@@ -31,6 +32,31 @@ it('first attempts and rows of a process together have no more calls under way t
   await Promise.all(Array.from({ length: 100 }, () => reactions.react([direct], never)))
   await eventually(() => rows === 100 && first === 100)
   expect(most).toBe(4)
+})
+
+it('a row of a limited destination is claimed although first attempts have all places, and runs when one of them ends', async () => {
+  const { one, reactions, rows, sql } = await reacting(() => ({ concurrency: 4 }))
+  await sql.query(`insert into aftercommit.destinations (destination, concurrency) values ('erp', 1)`)
+  const { passed, open } = gate()
+  let begun = 0
+  const held = (name: string) =>
+    reaction(
+      () => {},
+      () => {
+        begun++
+        return passed
+      },
+      { name },
+    )
+  const first = reactions.react(['fax', 'fax', 'sms', 'sms'].map(held), never)
+  await eventually(() => begun === 4)
+  let ran = 0
+  one.register(work(() => void ran++))
+  await one.add(one.database, mails(1, { destination: 'erp' }))
+  await eventually(async () => (await rows('token is not null')) === 1)
+  open()
+  await first
+  await eventually(() => ran === 1)
 })
 
 it('rows that wait are sure of a tenth of the places, and of one at least', () => {
