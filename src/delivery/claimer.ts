@@ -178,7 +178,7 @@ export class Claimer {
         limit,
         suspects,
         running: this.#running(),
-        most: mostPerDestination(concurrency),
+        most: places.mostOf(mostPerDestination(concurrency)),
         places: places.sure,
         hanging: JSON.stringify(places.hanging(this.#claimedAt)),
       })

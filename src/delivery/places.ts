@@ -56,6 +56,11 @@ export class Places {
     return this.shared.first.total() === 0 ? room : Math.min(room, this.sure)
   }
 
+  /** A first attempt never takes the last place of a share from rows: where a share is one place, rows may have one more. */
+  mostOf(share: number): number {
+    return this.shared.first.total() === 0 ? share : Math.max(share, this.shared.reserved + 1)
+  }
+
   get isFull(): boolean {
     return !this.shared.hasRoomForRow
   }

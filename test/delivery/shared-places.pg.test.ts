@@ -1,5 +1,5 @@
 /** `max_concurrency` is one number for first attempts and rows of a process. */
-import { expect, it } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import { SharedPlaces } from '../../src/delivery/shared-places.ts'
 import { gate } from '../subscriptions/support/open-subscriptions.ts'
 import { eventually } from '../support/eventually.ts'
@@ -58,6 +58,34 @@ it('a row of a limited destination is claimed although first attempts have all p
   await first
   await eventually(() => ran === 1)
 })
+
+it.each([1, 2])(
+  'with a concurrency of %i a row runs beside endless first attempts to its destination',
+  async (concurrency) => {
+    const { one, reactions } = await reacting(() => ({ concurrency }))
+    let isOver = false
+    onTestFinished(() => {
+      isOver = true
+    })
+    const direct = reaction(
+      () => {},
+      async () => {
+        for (let n = 0; n < 20; n++) await new Promise(setImmediate)
+      },
+      { name: 'fax', destination: 'erp' },
+    )
+    const first = Array.from({ length: 4 }, async () => {
+      while (!isOver) await reactions.react([direct], never)
+    })
+    one.register(
+      work(() => {
+        isOver = true
+      }),
+    )
+    await one.add(one.database, mails(1, { destination: 'erp' }))
+    await Promise.all(first)
+  },
+)
 
 it('rows that wait are sure of a tenth of the places, and of one at least', () => {
   const rows = { running: 0, waiting: 5, areHeldBack: false, countOf: () => 0 }
