@@ -7,7 +7,7 @@ import { settleRedriven } from './calls.ts'
 import { decideFailure } from './failure.ts'
 import { afterFailure, streakFields } from './fault-streak.ts'
 import type { Item } from './lanes.ts'
-import type { Leftovers } from './leftovers.ts'
+import { Leftovers } from './leftovers.ts'
 import { markStreak, parkEvents, redriveStreak, returnLetter, writeLetter } from './letter-statements.ts'
 import type { RunState } from './run-state.ts'
 import { countTry, saveStatus } from './statements.ts'
@@ -32,8 +32,8 @@ export function succeed(run: RunState, item: Item, left?: Leftovers): Promise<vo
   if (item.source !== 'log') return succeedRedriven(run, item, left)
   lanes.finish(item)
   // An event of which a part is about to be written is passed behind that part.
-  if (left && (!left.isEmpty || run.saver.settledOf(item.event).length > 0)) {
-    run.saver.keep(item.event, left)
+  if ((left && !left.isEmpty) || run.saver.settledOf(item.event).length > 0) {
+    run.saver.keep(item.event, left ?? new Leftovers())
   } else {
     left?.close()
     progress.finish(item.event.position, item.event.id)

@@ -36,6 +36,8 @@ interface Entry {
   readonly event: AnyEvent
   readonly isPart: boolean
   left: Leftovers
+  /** The content was refused: dead letters without it stand for the event. */
+  isBare?: boolean
 }
 
 interface Attempt extends Save {
@@ -158,7 +160,8 @@ export class Saver {
     try {
       isSaved = await writeSave(db, lease, attempt)
     } catch (error) {
-      if (attempt.left === undefined || !isRefusal(error)) throw error
+      const isHopeless = attempt.entries.length === 1 && attempt.entries[0]!.isBare === true
+      if (attempt.left === undefined || isHopeless || !isRefusal(error)) throw error
       this.#unanswered = undefined
       this.#covered += attempt.covers
       this.#lighten(attempt.entries, error)
@@ -197,13 +200,14 @@ export class Saver {
         'what an event leaves was refused; a dead letter stands for it',
       )
       entry.left = withoutContent(entry, error)
+      entry.isBare = true
     }
   }
 }
 
 /** Wrong data, a violated constraint, a limit of the server: repeating the same content cannot help. */
 function isRefusal(error: unknown): boolean {
-  return /^(22|23|54)/.test(sqlstateOf(error) ?? '')
+  return /^(21|22|23|54)/.test(sqlstateOf(error) ?? '')
 }
 
 /** Dead letters that say what could not be written, and which cannot be redriven. */

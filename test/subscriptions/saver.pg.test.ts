@@ -166,6 +166,18 @@ test('one event whose row the database refuses becomes a dead letter without pay
   expect(await rows('select position::int from aftercommit.subscription_partitions')).toEqual([{ position: 20 }])
 })
 
+test('an event whose dead letter is refused too is written again later, and not in a loop', async () => {
+  const { sql, rows, openSaver } = await open()
+  await sql.query(`alter table aftercommit.deliveries add constraint no check (payload ->> 'n' <> '1')`)
+  await sql.query(`alter table aftercommit.letters add constraint no check (false) not valid`)
+  const { leave, write } = await openSaver()
+  await leave(1n, { rows: [row(1)] })
+  await expect(write()).rejects.toMatchObject({ code: '23514' })
+  await sql.query(`alter table aftercommit.letters drop constraint no`)
+  await write()
+  expect(await rows('select event_id from aftercommit.letters')).toEqual([{ event_id: 'evt-1' }])
+})
+
 test('more than one write holds is written by several, each complete', async () => {
   const { rows, openSaver } = await open()
   const { leave, write } = await openSaver()
