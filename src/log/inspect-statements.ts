@@ -132,7 +132,7 @@ export async function selectRunEnd(db: Queryable, after: bigint): Promise<bigint
 }
 
 /** Counts end here: behind a frontier that stands still there can be millions of events. */
-export const MOST_COUNTED = 10_000
+const MOST_COUNTED = 10_000
 
 /** Events above a position, those that are committed and not final yet; `MOST_COUNTED` where there are as many or more. */
 export async function countAbove(db: Queryable, position: bigint): Promise<number> {
