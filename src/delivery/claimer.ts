@@ -154,6 +154,8 @@ export class Claimer {
       return { rows: [], restMs: this.#pace.patienceMs(held) }
     }
     this.#lookAt = Number.POSITIVE_INFINITY
+    // Until the answer comes, rows may be claimed that nothing here knows of.
+    this.#quiet = false
     const { rows, nextMs } = await this.#ask(worker, room)
     // Of what a dead worker left, one is taken at a time: the next waits for its end.
     const isSuspect = places.hasSuspect || rows.some(({ suspect }) => suspect)
