@@ -37,8 +37,8 @@ describe('03-fulfilment', () => {
     expect(of('far away').sort()).toEqual(
       ['placed', 'paid', 'reserved', 'shipment_failed', 'back into stock', 'cancelled, refunded'].sort(),
     )
-    // A machine that is very busy may be late with the reminder, and then there is none.
-    expect(of('forgotten')[0]).toBe('placed')
+    // A busy machine may show the reminder before the line about the order, or be so late that there is none.
+    expect(of('forgotten')).toContain('placed')
     expect(of('forgotten').at(-1)).toBe('cancelled, not paid in time')
     rmSync(dataDir, { recursive: true, force: true })
   })
