@@ -1,4 +1,4 @@
-/** What an action that did not end at its first attempt leaves behind, as the checkpoint takes it. */
+/** Rows and dead letters of first attempts, in the form in which the checkpoint is written with them. */
 import { copyEvent } from '../dead-letters/index.ts'
 import { type AftercommitEvent, stringifyJson } from '../events/index.ts'
 import type { LeftLane, LeftLetter, LeftRow } from '../subscriptions/index.ts'

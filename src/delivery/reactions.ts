@@ -48,7 +48,7 @@ export interface Reaction {
   run(context: Pick<RunContext, 'signal'>): unknown
   /** JSON that later attempts need, made when there is a row or a letter. */
   payload(): unknown
-  /** What follows when the first attempt is given up: the next of a sequence, an alert. */
+  /** The next action of a sequence and the alert that follow when the first attempt is given up. */
   afterDeath?(error: unknown): { readonly next: NewDelivery | undefined; readonly alert: LeftAlert | undefined }
   /** The first attempt ended. */
   onEnd?(end: ReactionEnd): void

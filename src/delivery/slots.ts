@@ -1,6 +1,6 @@
 /**
  * First attempts at a time, for the whole process and for one place: a destination, or the name of work that has none.
- * Those that wait get their turn in order. A first attempt that wants a slot, failures first:
+ * First attempts that wait get their slots in order. Outcomes of asking for a slot, failures first:
  *
  *   waits for too long       gets none: waiting on would hold everything behind it
  *   its place has its share  waits for another of its own, so that the rest is for others
@@ -50,7 +50,7 @@ export function createSlots(clock: Clock, shared: SharedPlaces, share: number): 
     if (line) advance(place, line)
   }
 
-  /** Those that waited for a share of their place now wait for any slot. */
+  /** Moves first attempts of a place whose share has room to the line for any slot. */
   function advance(place: string, line: Set<Waiting>): void {
     while (line.size > 0 && !isFull(place)) {
       const next = first(line)!

@@ -60,7 +60,7 @@ export function createReplay({ tailer, database, clock }: ReplayParts): Replay {
   async function askAll(): Promise<void> {
     if (isAsking) return
     isAsking = true
-    // What comes in the same turn of the event loop is waited for.
+    // Questions that arrive in the same turn of the event loop go together.
     await Promise.resolve()
     for (let next = lowest(); next !== undefined; next = lowest()) {
       const [key, question] = next

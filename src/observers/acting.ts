@@ -57,7 +57,7 @@ export interface RunningAction {
     attempt: number,
     context: Pick<RunContext, 'signal'>,
   ): ActionResult | Promise<ActionResult>
-  /** What follows when it is given up: the next of its sequence, an alert. */
+  /** The next action of its sequence and the alert that follow when the action is given up. */
   afterDeath(event: AnyEvent, following: Following, error: unknown): AfterDeath
   payload(event: AnyEvent, words?: { check?: boolean; next?: readonly string[] }): ActionPayload
 }

@@ -69,7 +69,7 @@ export function createChain(): Chain {
   }
 }
 
-/** More than a mark ever has, and little to read where somebody put something else. */
+/** Bytes that a listener reads of the mark. A mark is shorter; a foreign value under its key may be of any size. */
 export const LONGEST_MARK = 40
 
 /** As `publish.ts` writes it. */

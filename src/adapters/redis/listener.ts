@@ -94,7 +94,7 @@ export function redisListener(options: RedisListenerOptions): RedisListener {
     try {
       return readMark(await asking.call((client) => client.getRange(lastKeyOf(channel), 0, LONGEST_MARK)))
     } catch (error) {
-      // Somebody put another kind of value there; the next message that is published replaces it.
+      // The key holds another type of value. The publisher replaces it with its next message.
       if (error instanceof RedisError && error.reason === 'WRONGTYPE') return null
       throw error
     } finally {

@@ -42,7 +42,7 @@ export function readMessage(text: string): Message | undefined {
   if (fields === undefined || fields.v !== 1) return undefined
   const { id, type, kind, epoch, version, tenant, origin } = fields
   const position = toPosition(fields.position)
-  // What is none leads to a gap: the mark in Redis, which it comes from, is anybody's to write.
+  // An invalid `previous` counts as missing, so the listener reports a gap. It comes from the mark, which any client can write.
   const previous = toPosition(fields.previous) ?? null
   const aggregate = toAggregate(fields.aggregate)
   if (position === undefined || aggregate === undefined) return undefined
