@@ -53,6 +53,7 @@ import {
   type Definition,
   NUDGE,
   pruneProcessed,
+  refuseInsideHandler,
   type SubscriptionOptions,
   toDefinition,
   verify,
@@ -287,8 +288,10 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
         ...emitters.map((role) => ({ role, right: 'emit' as const })),
         ...runners.map((role) => ({ role, right: 'run' as const })),
       ]),
-    transaction: (fn, transactionOptions) =>
-      database.transaction((tx) => fn(emitting.wrap(tx) as EmittingTransaction<D>), transactionOptions),
+    async transaction(fn, transactionOptions) {
+      refuseInsideHandler(database)
+      return database.transaction((tx) => fn(emitting.wrap(tx) as EmittingTransaction<D>), transactionOptions)
+    },
     async emit(tx: unknown, first: unknown, event?: unknown): Promise<never> {
       return append(toTransaction(tx, database.schema, 'call ac.emitNow() to commit at once'), first, event)
     },

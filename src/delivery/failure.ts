@@ -43,7 +43,7 @@ export function decideOutcome(
   if (error instanceof NotNow) return { kind: 'retry', delayMs: error.delayMs, counts: false, isFault: false }
   const { transient, retryAfterMs } = tellingOf(error)
   if (transient === false) return { kind: 'dead', hopeless: true }
-  const failed = { error, attempt, byHandler: byWork, transactional: false, ...streakFields(streak) }
+  const failed = { error, attempt, byHandler: byWork, connectionLost: false, ...streakFields(streak) }
   const verdict = decideFailure(failed, policy, random)
   if (verdict.kind === 'dead') return verdict
   if (!verdict.counts || retryAfterMs === undefined) return verdict

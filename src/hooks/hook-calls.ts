@@ -195,7 +195,7 @@ export class HookCalls {
     this.failed++
     metrics.failed.inc()
     onFailure()
-    const tried = { error, attempt, byHandler: true, transactional: false, ...streakFields(item.faults) }
+    const tried = { error, attempt, byHandler: true, connectionLost: false, ...streakFields(item.faults) }
     const verdict = decideFailure(tried, hook.retry)
     if (verdict.kind === 'dead' && !hook.untilDone) {
       this.#lanes.finish(item)

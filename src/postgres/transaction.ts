@@ -29,6 +29,8 @@ export interface Transaction extends Queryable {
   readonly [TRANSACTION]: true
   /** True once COMMIT or ROLLBACK was sent: every further call is refused with TX_ENDED. */
   readonly ended: boolean
+  /** True once the connection was lost before COMMIT was sent: nothing of the transaction happened. */
+  readonly lost: boolean
   /**
    * Runs `fn`; if it throws, undoes only what happened inside it and rethrows, and the transaction goes on. Savepoints
    * nest; two at a time side by side would undo each other.
@@ -138,6 +140,9 @@ function createTransaction(client: Client, schema: string, state: State): Transa
     sendsUntyped: true,
     get ended() {
       return state.ended
+    },
+    get lost() {
+      return state.lost !== undefined
     },
     query,
     savepoint,

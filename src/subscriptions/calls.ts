@@ -6,6 +6,7 @@ import type { Queryable, Transaction } from '../postgres/index.ts'
 import { isThenable } from '../runtime/index.ts'
 import { assertAuthorized } from './authorize.ts'
 import { CallContext, causedBy, type Leaving, withinTime } from './handler-call.ts'
+import { insideHandler } from './handler-transaction.ts'
 import type { Item } from './lanes.ts'
 import { Leftovers } from './leftovers.ts'
 import { removeParked, resolveLetter } from './letter-statements.ts'
@@ -18,6 +19,8 @@ export interface Call {
   readonly lingering: Promise<unknown>
   /** Whether the handler threw what `result` rejects with. False: a statement of ours around it failed. */
   readonly byHandler: () => boolean
+  /** Whether the connection of the transaction in which the handler ran was lost. */
+  readonly connectionLost: () => boolean
 }
 
 /** Calls the handler with one event. Without a call where it was done at once; throws what it throws at once. */
@@ -110,7 +113,7 @@ function watch(run: RunState, called: PromiseLike<unknown>, context: CallContext
   run.calls.add(context)
   const ended = Promise.resolve(called).finally(() => run.calls.delete(context))
   const result = withinTime(ended, run.definition.timeoutMs, run.parts.clock, context)
-  return { result, lingering: ended.catch(() => {}), byHandler: () => true }
+  return { result, lingering: ended.catch(() => {}), byHandler: () => true, connectionLost: () => false }
 }
 
 /** The handler's writes and the checkpoint are one transaction; out of time, its connection goes with it. */
@@ -126,9 +129,14 @@ function inTransaction(
   const tooLate = new AbortController()
   let handled: Promise<unknown> = Promise.resolve()
   let byHandler = false
+  let opened: Transaction | undefined
   const work = async (tx: Transaction) => {
+    opened = tx
     const context = new CallContext(run.definition.id, events[0]!, attempt, redriven, wrapTransaction(tx))
-    const call = watch(run, callAuthorized(run, cause, events, context), context)
+    const handling = insideHandler({ subscription: run.definition.id, database, tx }, () =>
+      callAuthorized(run, cause, events, context),
+    )
+    const call = watch(run, handling, context)
     handled = call.lingering
     await call.result.catch((error) => {
       byHandler = true
@@ -142,7 +150,12 @@ function inTransaction(
     causedBy(cause, () => database.transaction(work, { isolation: 'read committed', signal: tooLate.signal })),
   )
   // The transaction ends when time is up; the handler may go on.
-  return { result, lingering: result.catch(() => {}).then(() => handled), byHandler: () => byHandler }
+  return {
+    result,
+    lingering: result.catch(() => {}).then(() => handled),
+    byHandler: () => byHandler,
+    connectionLost: () => opened?.lost === true,
+  }
 }
 
 async function moveCheckpoint(run: RunState, tx: Transaction, items: readonly Item[]): Promise<void> {

@@ -28,8 +28,8 @@ export interface FailedTry {
   readonly faults: number
   /** The handler threw the error. False: a statement of ours before or after the handler failed. */
   readonly byHandler: boolean
-  /** The handler ran in our transaction, so a lost connection was ours. */
-  readonly transactional: boolean
+  /** The connection of the transaction in which the handler ran was lost: nothing of it happened. */
+  readonly connectionLost: boolean
   /** By this process, between the fault before and the beginning of this attempt. */
   readonly committed: Committed
 }
@@ -66,14 +66,17 @@ const HOPELESS: ReadonlySet<string> = new Set(['UPCAST_FAILED', 'UNAUTHORIZED', 
 type Fault = 'conflict' | 'server' | 'refused'
 
 /** `refused`: the server refused a statement of ours for a reason that may lie in what the handler wrote before. */
-function faultOf({ error, byHandler, transactional }: FailedTry): Fault | undefined {
+function faultOf({ error, byHandler, connectionLost }: FailedTry): Fault | undefined {
   if (error instanceof AftercommitError) {
     return FAULTS.has(error.code) || (!byHandler && error.code === 'POOL_EXHAUSTED') ? 'server' : undefined
   }
   if (isRepeatable(error)) return 'conflict'
   if (isServerFault(error)) return 'server'
   const kind = classify(error)
-  if (sqlstateOf(error) === undefined) return transactional && kind === 'connection' ? 'server' : undefined
+  // A handler may throw the lost connection of another service: that is its own failure.
+  if (sqlstateOf(error) === undefined) {
+    return kind === 'connection' && (connectionLost || !byHandler) ? 'server' : undefined
+  }
   return byHandler || kind === 'permanent' ? undefined : 'refused'
 }
 

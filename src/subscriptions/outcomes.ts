@@ -65,6 +65,8 @@ export function mustRecover({ streak, failing, showsReason }: RunState): boolean
 export interface FailedCall {
   /** The handler threw the error; otherwise a statement of ours around it failed. */
   readonly byHandler: boolean
+  /** The connection of the transaction in which the handler ran was lost. */
+  readonly connectionLost?: boolean
   /** Resolves when the handler itself has ended, which may be after its time was up. */
   readonly lingering?: Promise<unknown>
 }
@@ -73,14 +75,13 @@ export async function fail(
   run: RunState,
   item: Item,
   error: unknown,
-  { byHandler, lingering }: FailedCall,
+  { byHandler, connectionLost = false, lingering }: FailedCall,
 ): Promise<void> {
   const { definition, parts, lanes } = run
   const { clock, metrics } = parts
   if (isOutcomeUnknown(run, error) || isElsewhere(run, error)) return
   if (error instanceof SchemaVersionTooNewError) return needNewerCode(run, error, item)
-  const { transactional } = definition
-  const tried = { error, attempt: item.attempts + 1, byHandler, transactional, ...streakFields(item.faults) }
+  const tried = { error, attempt: item.attempts + 1, byHandler, connectionLost, ...streakFields(item.faults) }
   const verdict = decideFailure(tried, definition.retry)
   item.attempts += verdict.kind === 'dead' || verdict.counts ? 1 : 0
   item.faults = afterFailure(item.faults, verdict, parts.database.commits)

@@ -32,12 +32,16 @@ function call(run: RunState, item: Item): Promise<void> | undefined {
   return called === undefined || called instanceof Leftovers ? handled(run, item, called) : settle(run, item, called)
 }
 
-async function settle(run: RunState, item: Item, { result, lingering, byHandler }: Call): Promise<void> {
+async function settle(
+  run: RunState,
+  item: Item,
+  { result, lingering, byHandler, connectionLost }: Call,
+): Promise<void> {
   let left: unknown
   try {
     left = await result
   } catch (error) {
-    if (!run.lost) await fail(run, item, error, { byHandler: byHandler(), lingering })
+    if (!run.lost) await fail(run, item, error, { byHandler: byHandler(), connectionLost: connectionLost(), lingering })
     return
   }
   run.saver.finished()

@@ -49,7 +49,7 @@ interface Item extends Called {
 type Outcome = 'finished' | 'held' | 'stopped'
 
 /** No server is between the handler and the bus, so every failure is the handler's and its faults count. */
-const HERE = { byHandler: true, committed: 'work' } as const
+const HERE = { byHandler: true, connectionLost: false, committed: 'work' } as const
 
 export class MemoryReader {
   readonly definition: Definition
@@ -177,12 +177,8 @@ export class MemoryReader {
 
   async #failed(item: Item, error: unknown): Promise<Outcome | 'retry'> {
     const { clock } = this.#parts
-    const { retry, onFailure, transactional } = this.definition
-    const verdict = decideFailure(
-      { ...HERE, error, attempt: item.attempts + 1, faults: item.faults, transactional },
-      retry,
-      () => 0.5,
-    )
+    const { retry, onFailure } = this.definition
+    const verdict = decideFailure({ ...HERE, error, attempt: item.attempts + 1, faults: item.faults }, retry, () => 0.5)
     item.attempts += verdict.kind === 'dead' || verdict.counts ? 1 : 0
     item.faults = verdict.kind === 'retry' && verdict.isFault ? item.faults + 1 : 0
     const fromLog = item.source === 'log'

@@ -8,7 +8,7 @@ const POLICY = parseRetry({ maxAttempts: 4, initialDelay: '1s', maxDelay: '60s' 
 const HALF = () => 0.5
 
 function decide(failed: Partial<FailedTry>) {
-  const first = { attempt: 1, faults: 0, byHandler: true, transactional: false, committed: 'nothing' } as const
+  const first = { attempt: 1, faults: 0, byHandler: true, connectionLost: false, committed: 'nothing' } as const
   return decideFailure({ error: new Error('broken'), ...first, ...failed }, POLICY, HALF)
 }
 
@@ -58,9 +58,10 @@ describe('a failed attempt', () => {
     expect(decide({ error, attempt: 4 })).toEqual({ kind: 'dead', hopeless: false })
   })
 
-  it('by a lost connection does not count in our own transaction, and counts when it was to somebody else', () => {
+  it('by the lost connection of the transaction does not count, and counts when the handler lost another service', () => {
     const error = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' })
-    expect(decide({ error, attempt: 4, transactional: true })).toMatchObject({ counts: false })
+    expect(decide({ error, attempt: 4, connectionLost: true })).toMatchObject({ counts: false })
+    expect(decide({ error, attempt: 4, byHandler: false })).toMatchObject({ counts: false })
     expect(decide({ error, attempt: 4 })).toEqual({ kind: 'dead', hopeless: false })
   })
 

@@ -199,4 +199,64 @@ describe('beside other writes of the checkpoint', () => {
     const positions = rows.map(({ position }) => Number(position))
     expect(positions).toEqual([...positions].sort((a, b) => a - b))
   })
+
+  it('a handler that opens a second transaction is refused by name, and twenty of them do not block each other', async () => {
+    const { ac, sql, emit } = await openSubscriptions({ poolSize: 2 })
+    await sql.query('create table effects (event_id text)')
+    for (let n = 1; n <= 20; n++) {
+      ac.subscribe({
+        id: `sub-${n}`,
+        transactional: true,
+        retry: QUICK,
+        handle: ({ id }) => ac.transaction((other) => other.query('insert into effects values ($1)', [id])),
+      })
+    }
+    await emit('first', { key: 'k1' })
+    await ac.drain()
+    expect((await sql.query('select event_id from effects')).rows).toEqual([])
+    const letters = await ac.deadLetters.list()
+    expect(letters.map(({ owner }) => owner).sort()).toEqual(numbered(20, 'sub-').sort())
+    expect(letters[0]!.error).toMatchObject({ code: 'NESTED_TRANSACTION' })
+    expect(letters[0]!.error.message).toContain('context.tx')
+  })
+
+  it("a transaction that begins after the handler has ended, or that belongs to another instance, is nobody else's", async () => {
+    const { ac, sql, emit, another } = await openSubscriptions()
+    await sql.query('create table effects (event_id text)')
+    const other = another()
+    const ended = gate()
+    let later: Promise<unknown> | undefined
+    ac.subscribe({
+      id: 'sub',
+      transactional: true,
+      retry: QUICK,
+      handle: async ({ id }) => {
+        await other.transaction((tx) => tx.query('insert into effects values ($1)', [`${id}, other`]))
+        later = ended.passed.then(() => ac.transaction((tx) => tx.query('insert into effects values ($1)', [id])))
+      },
+    })
+    await emit('first', { key: 'k1' })
+    await ac.drain()
+    ended.open()
+    await later
+    expect((await sql.query('select event_id from effects order by 1')).rows).toEqual([
+      { event_id: 'first' },
+      { event_id: 'first, other' },
+    ])
+  })
+
+  it('what a handler lost to another service counts as an attempt while nothing commits', async () => {
+    const { ac, emit } = await openSubscriptions()
+    ac.subscribe({
+      id: 'sub',
+      transactional: true,
+      retry: QUICK,
+      handle: () => {
+        throw Object.assign(new Error('connect ECONNREFUSED 192.0.2.1:443'), { code: 'ECONNREFUSED' })
+      },
+    })
+    await emit('first', { key: 'k1' })
+    await ac.drain()
+    expect(await ac.deadLetters.list()).toMatchObject([{ owner: 'sub', attempts: 4 }])
+  })
 })
