@@ -204,7 +204,7 @@ it('events arrive while the LISTEN connection is a black hole, and the bell is h
 })
 
 it('a notification queue that is filling up, or full, fails no append: readers poll, and say why', async () => {
-  const server = await ownServer({ settings: { max_notify_queue_pages: '64' } })
+  const server = await ownServer({ major: 18, settings: { max_notify_queue_pages: '64' } })
   await instance({ database: server.url }).migrate()
   const reader = await openFollowing({ database: server.url, clock: hurriedClock(10) })
   await reader.armed()

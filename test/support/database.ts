@@ -4,7 +4,7 @@
  */
 import { hash, randomBytes } from 'node:crypto'
 import pg from 'pg'
-import { inject, onTestFinished } from 'vitest'
+import { expect, inject, onTestFinished } from 'vitest'
 import { howToGet } from '../../scripts/programs.mjs'
 import {
   createDatabase,
@@ -33,7 +33,7 @@ export interface TestDatabaseOptions {
 }
 
 export async function testDatabase(options: TestDatabaseOptions | ServerKind = {}): Promise<TestDatabase> {
-  const { major = 18, migrated = false } = typeof options !== 'object' ? { major: options } : options
+  const { major = usualServer(), migrated = false } = typeof options !== 'object' ? { major: options } : options
   const server = serverUrl(major)
   const name = `ac_test_${randomBytes(6).toString('hex')}`
   const template = migrated ? await migratedTemplate(server) : 'template0'
@@ -59,7 +59,17 @@ export function openDatabase(options: DatabaseOptions): Database {
   return db
 }
 
-export function serverUrl(major: ServerKind = 18): string {
+/**
+ * The server of a test that names none. Deliveries, workflows and guarantees depend on plans, so their tests run on a
+ * distribution's server, as most users have it; all others run on the embedded one. `npm run matrix` plays every test on
+ * each major.
+ */
+export function usualServer(): ServerKind {
+  const isStock = /[\\/]test[\\/](delivery|workflows|guarantees)[\\/]/.test(expect.getState().testPath ?? '')
+  return isStock && inject('systemUrl') !== '' ? 'system' : 18
+}
+
+export function serverUrl(major: ServerKind = usualServer()): string {
   const url = inject(({ 18: 'pg18Url', 14: 'pg14Url', system: 'systemUrl' } as const)[major])
   if (url !== '') return url
   if (major === 'system') throw new Error(`no system's postgres is installed (${howToGet("a system's postgres")})`)

@@ -6,7 +6,7 @@ import { createDelivering, type Delivering, type DeliveryOptions, type Work } fr
 import { AftercommitEvent } from '../../../src/events/index.ts'
 import { createDatabase, type Database } from '../../../src/postgres/index.ts'
 import { createHealth, createRegistry, parseRetry, type Registry, systemClock } from '../../../src/runtime/index.ts'
-import { connect, type ServerKind, testDatabase } from '../../support/database.ts'
+import { connect, type ServerKind, testDatabase, usualServer } from '../../support/database.ts'
 import { collectingLogger } from '../../support/logger.ts'
 
 export interface OpenWorker extends Delivering {
@@ -23,7 +23,7 @@ export interface OpenDelivering {
 }
 
 /** Without a bell: workers look for new work by themselves. */
-export async function openDelivering({ major = 18 }: { major?: ServerKind } = {}): Promise<OpenDelivering> {
+export async function openDelivering({ major = usualServer() }: { major?: ServerKind } = {}): Promise<OpenDelivering> {
   const { url } = await testDatabase({ major, migrated: true })
   return {
     url,

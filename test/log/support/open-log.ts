@@ -6,7 +6,7 @@ import type { EventDefinitions } from '../../../src/events/index.ts'
 import type { Aftercommit } from '../../../src/instance.ts'
 import type { AnyEvent, StartPoint } from '../../../src/log/index.ts'
 import type { AftercommitOptions } from '../../../src/options.ts'
-import { connect, type ServerKind, testDatabase } from '../../support/database.ts'
+import { connect, type ServerKind, testDatabase, usualServer } from '../../support/database.ts'
 import { eventually } from '../../support/eventually.ts'
 
 export interface OpenLog<D extends EventDefinitions = EventDefinitions> {
@@ -19,7 +19,7 @@ export interface OpenLog<D extends EventDefinitions = EventDefinitions> {
 export const SERVERS = [{ major: 18 }, { major: 14 }] as const
 
 export async function openLog<D extends EventDefinitions = EventDefinitions>({
-  major = 18,
+  major = usualServer(),
   ...options
 }: Omit<AftercommitOptions<D>, 'database'> & { major?: ServerKind } = {}): Promise<OpenLog<D>> {
   const { url } = await testDatabase({ major, migrated: true })

@@ -5,6 +5,8 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { type EmbeddedPostgres, startEmbedded } from 'aftercommit-embedded'
 import { onTestFinished } from 'vitest'
+import { findSystemPostgres, STOCK } from '../../../scripts/system-postgres.mjs'
+import { type ServerKind, usualServer } from '../../support/database.ts'
 import { memoryFolder } from '../../support/memory-folder.ts'
 import { olderPostgres } from '../../support/older-postgres.ts'
 
@@ -18,16 +20,20 @@ export interface OwnServer {
 }
 
 export async function ownServer({
-  major = 18,
+  major = usualServer(),
   settings = {},
   dataDir,
 }: {
-  major?: 18 | 14
+  major?: ServerKind
   settings?: Record<string, string>
   dataDir?: string
 } = {}): Promise<OwnServer> {
   const folder = dataDir ?? (await temporaryFolder())
-  const options = { dataDir: folder, settings: { ...QUICK, ...settings }, ...binariesOf(major) }
+  const options = {
+    dataDir: folder,
+    settings: { ...(major === 'system' && STOCK), ...QUICK, ...settings },
+    ...binariesOf(major),
+  }
   let server: EmbeddedPostgres = await startEmbedded(options)
   onTestFinished(() => server.stop())
   return {
@@ -64,6 +70,8 @@ export async function temporaryFolder(): Promise<string> {
   return join(parent, 'data')
 }
 
-function binariesOf(major: 18 | 14): { binaries?: string } {
-  return major === 14 ? { binaries: olderPostgres(14) } : {}
+function binariesOf(major: ServerKind): { binaries?: string } {
+  if (major === 14) return { binaries: olderPostgres(14) }
+  const system = major === 'system' ? findSystemPostgres() : undefined
+  return system === undefined ? {} : { binaries: system }
 }

@@ -2,7 +2,7 @@
 import type pg from 'pg'
 import { onTestFinished } from 'vitest'
 import { type Aftercommit, type AftercommitOptions, createAftercommit } from '../../../src/index.ts'
-import { connect, type ServerKind, testDatabase } from '../../support/database.ts'
+import { connect, type ServerKind, testDatabase, usualServer } from '../../support/database.ts'
 import { collectingLogger } from '../../support/logger.ts'
 
 export interface OpenWorkflows {
@@ -15,7 +15,7 @@ export interface OpenWorkflows {
   waiting(): Promise<number>
 }
 
-export async function openWorkflows({ major = 18 }: { major?: ServerKind } = {}): Promise<OpenWorkflows> {
+export async function openWorkflows({ major = usualServer() }: { major?: ServerKind } = {}): Promise<OpenWorkflows> {
   const { url } = await testDatabase({ major, migrated: true })
   const sql = await connect(url)
   return {
