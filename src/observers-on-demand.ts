@@ -34,7 +34,7 @@ import type {
   ReindexReport,
 } from './observers/index.ts'
 import type { Finding } from './postgres/index.ts'
-import { createThrottledLog } from './runtime/index.ts'
+import { createInTurn, createThrottledLog } from './runtime/index.ts'
 import { createDocumentWriter } from './search/index.ts'
 
 /** For those who write action types. */
@@ -137,13 +137,7 @@ export function createObservers(parts: ObserversParts): ObserversPart {
   let started = false
   let stopped = false
   /** One change at a time. */
-  let changes: Promise<unknown> = Promise.resolve()
-
-  function inTurn<T>(change: () => Promise<T>): Promise<T> {
-    const done = changes.then(change)
-    changes = done.catch(() => {})
-    return done
-  }
+  const inTurn = createInTurn()
 
   async function tools() {
     const [config, configuration] = await Promise.all([
@@ -306,7 +300,7 @@ export function createObservers(parts: ObserversParts): ObserversPart {
     async stop() {
       stopped = true
       watch?.stop()
-      await changes
+      await inTurn(() => {})
       await engine?.stop()
     },
     inForce: () => current,

@@ -7,7 +7,7 @@
  *   too many     whatever is not remembered is asked for; now and then it is looked whether all can be known again
  */
 import type { Queryable } from '../postgres/index.ts'
-import type { Clock } from '../runtime/index.ts'
+import { type Clock, createInTurn } from '../runtime/index.ts'
 import { type Line, selectHeldKeys, selectHeldLines } from './held-keys-statements.ts'
 import type { Reaction } from './reactions.ts'
 
@@ -35,7 +35,8 @@ export function createHeldKeys(db: Queryable, clock: Clock, mostKnown = MOST_KNO
   let written = new Set<string>()
   let asked = new Map<string, Line>()
   let nextLook: Promise<ReadonlySet<string>> | undefined
-  let looks: Promise<unknown> = Promise.resolve()
+  /** One look at a time; callers that ask during a look share the next one. */
+  const inTurn = createInTurn()
 
   /** Undefined when that has to be asked. */
   function recall(text: string): boolean | undefined {
@@ -60,13 +61,6 @@ export function createHeldKeys(db: Queryable, clock: Clock, mostKnown = MOST_KNO
     for (const line of lines) asked.set(toText(line), line)
     nextLook ??= inTurn(look)
     return nextLook
-  }
-
-  /** One look at a time: the next one is for all who ask meanwhile. */
-  function inTurn<T>(fn: () => Promise<T>): Promise<T> {
-    const done = looks.then(fn)
-    looks = done.catch(() => {})
-    return done
   }
 
   async function look(): Promise<ReadonlySet<string>> {

@@ -12,8 +12,8 @@
  */
 import { toErrorRecord } from '../dead-letters/index.ts'
 import type { AftercommitEvent } from '../events/index.ts'
-import type { Queryable } from '../postgres/index.ts'
-import { type Clock, isThenable, LazySignal } from '../runtime/index.ts'
+import { classify, type Queryable } from '../postgres/index.ts'
+import { type Clock, isThenable, LazySignal, retryUntil } from '../runtime/index.ts'
 import type { LeftAlert, Leftovers, LeftRow } from '../subscriptions/index.ts'
 import type { NewDelivery, RunContext, Work } from './delivery.ts'
 import { decideOutcome } from './failure.ts'
@@ -22,10 +22,12 @@ import type { Lease } from './lease.ts'
 import { rowOf, toLeftLetter, toLeftRow } from './left-row.ts'
 import { createNursery } from './nursery.ts'
 import type { OutcomeParts } from './outcomes.ts'
-import { retryUntil } from './retry-until.ts'
 import { timedOut } from './run.ts'
 import type { SharedPlaces } from './shared-places.ts'
 import { createSlots } from './slots.ts'
+
+/** A migration under way may refuse for a moment what is right. */
+const MOST_REFUSALS = 6
 
 /** One thing that an event asks for. */
 export interface Reaction {
@@ -139,7 +141,13 @@ export function createReactions(parts: ReactionParts): Reactions {
     const name = `${reaction.work.name}\u0000${key}`
     const before = tails.get(name)
     const ended = (before ? turnAfter(before, left) : Promise.resolve()).then(async () => {
-      const isHeld = await retryUntil(clock, signal, () => held.isHeld(reaction, key))
+      const isHeld = await retryUntil(() => held.isHeld(reaction, key), {
+        clock,
+        get signal() {
+          return signal()
+        },
+        mayRetry: (error, attempt) => attempt < MOST_REFUSALS || classify(error) !== 'permanent',
+      })
       if (signal().aborted) throw signal().reason
       if (isHeld || mustWait(reaction)) return keep(reaction, left)
       await attemptLate(reaction, await slots.take(placeOf(reaction)), left, signal)

@@ -3,7 +3,7 @@
  * with retries and dead letters. What is here is its filter, its start and its end.
  */
 import type { AnyEvent } from '../log/index.ts'
-import { formatDuration } from '../runtime/index.ts'
+import { formatDuration, retryUntil } from '../runtime/index.ts'
 import {
   type HandlerContext,
   type SubscriptionHandle,
@@ -16,7 +16,6 @@ import type { Hook, HookContext, HookStatus } from './hook.ts'
 import type { HookParts } from './instance-hook.ts'
 import { callOnStop, loadOnce } from './loading.ts'
 import { Readiness } from './readiness.ts'
-import { untilDone } from './until-done.ts'
 
 export class ClusterHook {
   readonly hook: Hook
@@ -46,14 +45,17 @@ export class ClusterHook {
     this.#readiness.tellNotReady('has not started yet')
     const { signal } = this.#stopping
     await new Promise<void>((settle) => {
-      const onFailure = (error: unknown, delayMs: number) => {
+      const onRetry = (error: unknown, _: number, delayMs: number) => {
         this.#startFailed(error, delayMs)
         settle()
       }
-      void untilDone(() => this.#startOnce(signal), { clock: this.#parts.clock, signal, onFailure }).then((done) => {
-        if (done && !signal.aborted) this.#begin()
-        settle()
-      })
+      void retryUntil(() => this.#startOnce(signal), { clock: this.#parts.clock, signal, onRetry })
+        .then(
+          () => signal.aborted || this.#begin(),
+          // Only a stop ends the repeating.
+          () => {},
+        )
+        .finally(settle)
     })
   }
 

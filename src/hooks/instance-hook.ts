@@ -25,6 +25,7 @@ import {
   type Loop,
   type LoopContext,
   type Registry,
+  retryUntil,
 } from '../runtime/index.ts'
 import { errorKind } from './error-kind.ts'
 import { readHistory } from './history.ts'
@@ -34,7 +35,6 @@ import { callOnStop, loadOnce } from './loading.ts'
 import { createHookMetrics, type HookMetrics } from './metrics.ts'
 import { readPage } from './read-page.ts'
 import { Readiness } from './readiness.ts'
-import { untilDone } from './until-done.ts'
 
 export interface HookParts {
   readonly database: Database
@@ -205,14 +205,20 @@ export class InstanceHook {
     while (this.#calls.isRunning) await context.wait(1_000)
     this.#calls.clear()
     let over = false
-    const loading = untilDone(() => this.#loadFromHere(reason), {
+    const loading = retryUntil(() => this.#loadFromHere(reason), {
       clock: this.#parts.clock,
       signal: this.#stopping.signal,
-      onFailure: (error, delayMs) => this.#loadFailed(error, delayMs),
-    }).finally(() => {
-      over = true
-      this.#loop.wake()
+      onRetry: (error, _, delayMs) => this.#loadFailed(error, delayMs),
     })
+      // Only a stop ends the repeating.
+      .then(
+        () => true,
+        () => false,
+      )
+      .finally(() => {
+        over = true
+        this.#loop.wake()
+      })
     // Waiting shows that the loop is not stuck, however long the load takes.
     while (!over) await context.wait(60_000)
     if (!(await loading)) return

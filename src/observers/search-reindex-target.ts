@@ -2,7 +2,7 @@
 import { AftercommitError } from '../errors.ts'
 import { closest } from '../events/index.ts'
 import type { Database } from '../postgres/index.ts'
-import { type Clock, reconnectDelay } from '../runtime/index.ts'
+import { type Clock, reconnectDelay, retryUntil } from '../runtime/index.ts'
 import { beginRebuild, type DocumentWrite, type DocumentWriter, type Rebuild, type Span } from '../search/index.ts'
 import type { PreparedSearch, SearchEngine } from './actions/index.ts'
 import { ObserverError } from './observer-error.ts'
@@ -93,15 +93,18 @@ const MOST_ATTEMPTS = 5
 function inPlace(engine: SearchEngine, wants: Target['wants'], clock: Clock, signal: AbortSignal): Target {
   /** What the engine refuses is told; an engine that is away ends the reindex after a while. */
   async function writeOne({ write, eventId, observer }: ComposedWrite, tally: ReindexTally): Promise<void> {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        await engine.write(write, { signal })
-        return tally.write(write.index, write.document === null)
-      } catch (error) {
-        if (!(error instanceof ObserverError) || (error.transient && attempt >= MOST_ATTEMPTS)) throw error
-        if (!error.transient) return tally.problem({ id: eventId, position: write.position }, observer, error)
-        await clock.sleep(error.retryAfterMs ?? reconnectDelay(attempt), signal)
-      }
+    const isAway = (error: unknown) => error instanceof ObserverError && error.transient
+    try {
+      await retryUntil(() => engine.write(write, { signal }), {
+        clock,
+        signal,
+        mayRetry: (error, attempt) => isAway(error) && attempt < MOST_ATTEMPTS,
+        delay: (attempt, error) => (error as ObserverError).retryAfterMs ?? reconnectDelay(attempt),
+      })
+      tally.write(write.index, write.document === null)
+    } catch (error) {
+      if (!(error instanceof ObserverError) || error.transient) throw error
+      tally.problem({ id: eventId, position: write.position }, observer, error)
     }
   }
 

@@ -1,4 +1,4 @@
-import { abortable, type Backoff, backoffDelay, type Clock, systemClock } from '../runtime/index.ts'
+import { abortable, type Backoff, backoffDelay, type Clock, retryUntil, systemClock } from '../runtime/index.ts'
 import { isRepeatable } from './sqlstate.ts'
 
 export interface RepeatOptions {
@@ -18,12 +18,10 @@ export async function withRetry<T>(
   work: (attempt: number) => Promise<T>,
   { attempts = 5, clock = systemClock, signal, random = Math.random }: RepeatOptions = {},
 ): Promise<T> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await (signal ? abortable(work(attempt), signal) : work(attempt))
-    } catch (error) {
-      if (attempt >= attempts || !isRepeatable(error)) throw error
-      await clock.sleep(backoffDelay(attempt, BACKOFF, random), signal)
-    }
-  }
+  return retryUntil((attempt) => (signal ? abortable(work(attempt), signal) : work(attempt)), {
+    clock,
+    signal,
+    mayRetry: (error, attempt) => attempt < attempts && isRepeatable(error),
+    delay: (attempt) => backoffDelay(attempt, BACKOFF, random),
+  })
 }

@@ -1,6 +1,6 @@
 /** Whether there is a server to work with: reachable, willing, and new enough. */
 import { AftercommitError } from '../errors.ts'
-import { createThrottledLog, reconnectDelay } from '../runtime/index.ts'
+import { createThrottledLog, retryUntil } from '../runtime/index.ts'
 import type { Database } from './database.ts'
 import type { Queryable } from './queryable.ts'
 import { classify, sqlstateOf } from './sqlstate.ts'
@@ -22,17 +22,15 @@ export interface WaitOptions {
 export async function waitUntilReachable(db: Database, options: WaitOptions = {}): Promise<void> {
   const { signal, attempts = Number.POSITIVE_INFINITY, onRetry } = options
   const log = createThrottledLog({ logger: db.logger, clock: db.clock })
-  for (let attempt = 1; ; attempt++) {
-    try {
-      await assertServerVersion(db.control)
-      return
-    } catch (error) {
-      if (classify(error) === 'permanent' || attempt >= attempts) throw error
+  await retryUntil(() => assertServerVersion(db.control), {
+    clock: db.clock,
+    signal,
+    mayRetry: (error, attempt) => classify(error) !== 'permanent' && attempt < attempts,
+    onRetry(error, attempt) {
       onRetry?.(error, attempt)
       log('warn', sqlstateOf(error) ?? 'connection', { err: error, attempt }, 'the database is not reachable yet')
-      await db.clock.sleep(reconnectDelay(attempt), signal)
-    }
-  }
+    },
+  })
 }
 
 export async function assertServerVersion(db: Queryable): Promise<void> {

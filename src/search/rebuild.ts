@@ -12,7 +12,6 @@ import { AftercommitError } from '../errors.ts'
 import { parseJson } from '../events/index.ts'
 import { type Database, sqlstateOf } from '../postgres/index.ts'
 import { type DocumentWrite, newestOf } from './document.ts'
-import { writeInHalves } from './halves.ts'
 import {
   abandonGeneration,
   type BuildRow,
@@ -25,6 +24,7 @@ import {
 } from './rebuild-statements.ts'
 import { type BuiltWrite, buildDocuments } from './statements.ts'
 import { removeGenerations, takeAwayIndex } from './upkeep-statements.ts'
+import { writeEach } from './write-each.ts'
 
 export interface RebuildOptions {
   readonly database: Database
@@ -70,13 +70,12 @@ export async function beginRebuild({ database, indexes, all, language }: Rebuild
     const refused: RefusedWrite[] = []
     for (let at = 0; at < newest.length; at += PAGE) {
       const page = newest.slice(at, at + PAGE)
-      const settled = await writeInHalves(page, (some) => buildDocuments(database, some.map(toBuilt)))
-      for (const [n, one] of settled.entries()) {
-        const { index } = page[n]!
-        if (!('error' in one)) {
-          if (!one.known) throw takenOver(index)
-        } else if (isOfTheDocument(one.error)) refused.push({ write: page[n]!, error: one.error })
-        else throw one.error
+      const settled = await writeEach(page, (some) => buildDocuments(database, some.map(toBuilt)))
+      for (const [one, result] of settled) {
+        if (!('error' in result)) {
+          if (!result.known) throw takenOver(one.index)
+        } else if (isOfTheDocument(result.error)) refused.push({ write: one, error: result.error })
+        else throw result.error
       }
     }
     await giveSign()

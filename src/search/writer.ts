@@ -3,10 +3,11 @@
  * next. Of two that write the same document the newer position wins, as between two processes.
  */
 import { classify, type Queryable } from '../postgres/index.ts'
+import { createBatcher } from '../runtime/index.ts'
 import { type DocumentWrite, keyOf, newestOf, type WriteOutcome } from './document.ts'
-import { writeInHalves } from './halves.ts'
 import { checkLanguage } from './language.ts'
 import { addIndexes, writeDocuments } from './statements.ts'
+import { writeEach } from './write-each.ts'
 
 export interface DocumentWriter {
   /** Resolves when it is committed. Rejects with what the database said; then nothing of it was written. */
@@ -15,10 +16,8 @@ export interface DocumentWriter {
   checkLanguage(language: string): Promise<void>
 }
 
-interface Waiting extends DocumentWrite {
-  readonly resolve: (outcome: WriteOutcome) => void
-  readonly reject: (error: unknown) => void
-}
+/** `again`: only a newer write of the same document was attempted. */
+type Outcome = WriteOutcome | { readonly error: unknown } | 'again'
 
 const MOST_AT_ONCE = 500
 const MOST_CHARACTERS = 4_000_000
@@ -26,39 +25,23 @@ const MOST_CHARACTERS = 4_000_000
 const MOST_WRITERS = 2
 
 export function createDocumentWriter(db: Queryable): DocumentWriter {
-  let waiting: Waiting[] = []
-  let writers = 0
+  const together = createBatcher<DocumentWrite, Outcome>({ write: writeBatch, take: sizeOf, writers: MOST_WRITERS })
 
-  async function writeAll(): Promise<void> {
-    writers++
-    // One turn of the event loop: what comes together is written together.
-    await new Promise(setImmediate)
-    while (waiting.length > 0) {
-      const size = sizeOf(waiting)
-      const batch = waiting.slice(0, size)
-      waiting = waiting.slice(size)
-      await settle(batch)
-    }
-    writers--
-  }
-
-  async function settle(batch: readonly Waiting[]): Promise<void> {
+  async function writeBatch(batch: readonly DocumentWrite[]): Promise<Outcome[]> {
     const newest = newestOf(batch)
-    const writes = [...newest.values()]
-    const settled = await writeInHalves(writes, writeKnown)
-    const outcomes = new Map(writes.map((one, n) => [one, settled[n]!]))
-    for (const one of batch) {
+    const settled = await writeEach([...newest.values()], writeKnown)
+    return batch.map((one) => {
       const kept = newest.get(keyOf(one))!
-      const outcome = outcomes.get(kept)!
-      // An older one is not to blame for what is wrong with the newer one: it has its turn with the next.
-      if ('error' in outcome && one !== kept && classify(outcome.error) === 'permanent') waiting.push(one)
-      else if ('error' in outcome) one.reject(outcome.error)
-      else one.resolve(one === kept && outcome.written ? 'written' : 'superseded')
-    }
+      const outcome = settled.get(kept)!
+      // The older write of a document is not to blame for a newer one: it is written with the next batch.
+      if ('error' in outcome && one !== kept && classify(outcome.error) === 'permanent') return 'again'
+      if ('error' in outcome) return outcome
+      return one === kept && outcome.written ? 'written' : 'superseded'
+    })
   }
 
   /** An index is made with its first document. One that is removed at that very moment is made once more. */
-  async function writeKnown(writes: readonly Waiting[]) {
+  async function writeKnown(writes: readonly DocumentWrite[]) {
     for (;;) {
       const rows = await writeDocuments(db, writes)
       const unknown = writes.filter((_, n) => !rows[n]!.known)
@@ -68,11 +51,13 @@ export function createDocumentWriter(db: Queryable): DocumentWriter {
   }
 
   return {
-    write: (write) =>
-      new Promise((resolve, reject) => {
-        waiting.push({ ...write, resolve, reject })
-        if (writers < MOST_WRITERS) void writeAll()
-      }),
+    async write(write) {
+      for (;;) {
+        const outcome = await together({ ...write })
+        if (typeof outcome === 'object') throw outcome.error
+        if (outcome !== 'again') return outcome
+      }
+    },
     checkLanguage: (language) => checkLanguage(db, language),
   }
 }

@@ -1,24 +1,27 @@
 /** Events in batches. A failing batch is halved until the event that fails is alone; from there on it is like any other. */
 import { SchemaVersionTooNewError } from '../events/index.ts'
+import { type BisectStep, bisect } from '../runtime/index.ts'
 import { type Call, callBatch } from './calls.ts'
 import type { Item } from './lanes.ts'
 import { isElsewhere, isOutcomeUnknown, mustRecover, needNewerCode, park, recover, untilEnded } from './outcomes.ts'
 import type { RunState } from './run-state.ts'
 
-/** `runAlone` starts one event by itself. Answers what was not begun because everything must wait for an earlier event. */
-export async function runBatch(
-  run: RunState,
-  batch: readonly Item[],
-  runAlone: (item: Item) => Promise<void> | undefined,
-): Promise<readonly Item[]> {
-  if (mustHold(run)) return batch
+/** `runAlone` starts one event by itself. Returns events that have not begun because everything waits for an earlier one. */
+export function runBatch(run: RunState, batch: readonly Item[], runAlone: RunAlone): Promise<readonly Item[]> {
+  return bisect(batch, (some) => tryBatch(run, some, runAlone))
+}
+
+type RunAlone = (item: Item) => Promise<void> | undefined
+
+async function tryBatch(run: RunState, batch: readonly Item[], runAlone: RunAlone): Promise<BisectStep<Item>> {
+  if (mustHold(run)) return { kind: 'stop', left: batch }
   const free = await setAside(run, batch)
   if (free.length <= 1 || run.careful > 0) {
     for (const [i, item] of free.entries()) {
-      if (mustHold(run)) return free.slice(i)
+      if (mustHold(run)) return { kind: 'stop', left: free.slice(i) }
       await runOne(run, item, runAlone)
     }
-    return []
+    return { kind: 'done' }
   }
   let call: Call | undefined
   try {
@@ -26,22 +29,19 @@ export async function runBatch(
     await call.result
   } catch (error) {
     if (call) await untilEnded(run, call.lingering)
-    if (run.lost || isOutcomeUnknown(run, error) || isElsewhere(run, error)) return free
+    if (run.lost || isOutcomeUnknown(run, error) || isElsewhere(run, error)) return { kind: 'stop', left: free }
     if (error instanceof SchemaVersionTooNewError) {
       await needNewerCode(run, error)
-      return free
+      return { kind: 'stop', left: free }
     }
-    const middle = free.length >>> 1
-    const left = await runBatch(run, free.slice(0, middle), runAlone)
-    const rest = free.slice(middle)
-    return left.length > 0 ? [...left, ...rest] : runBatch(run, rest, runAlone)
+    return { kind: 'halve', items: free }
   }
   for (const { event } of free) run.progress.finish(event.position, event.id)
   run.handled += free.length
   run.parts.metrics.handled.inc(free.length)
   if (mustRecover(run)) await recover(run)
   if (!run.definition.transactional) await run.writer.finished()
-  return []
+  return { kind: 'done' }
 }
 
 /** The run is over, or strict order wants an earlier event first. */
@@ -60,7 +60,7 @@ async function setAside(run: RunState, batch: readonly Item[]): Promise<Item[]> 
   return free
 }
 
-async function runOne(run: RunState, item: Item, runAlone: (item: Item) => Promise<void> | undefined): Promise<void> {
+async function runOne(run: RunState, item: Item, runAlone: RunAlone): Promise<void> {
   const [free] = await setAside(run, [item])
   if (!free) return
   run.lanes.add(free)

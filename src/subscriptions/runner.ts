@@ -14,7 +14,7 @@
  */
 import { AftercommitError } from '../errors.ts'
 import type { AnyEvent } from '../log/index.ts'
-import { createThrottledLog, createWaker } from '../runtime/index.ts'
+import { createInTurn, createThrottledLog, createWaker } from '../runtime/index.ts'
 import { runBatch } from './batches.ts'
 import { createCheckpointWriter } from './checkpoint-writer.ts'
 import { type Definition, WINDOW } from './definition.ts'
@@ -58,7 +58,7 @@ export class Runner implements RunState {
   #running = 0
   /** When the last event was begun. */
   #begunMs = 0
-  #writes: Promise<unknown> = Promise.resolve()
+  readonly #inTurn = createInTurn()
   #end: RunEnd | undefined
   readonly #pages: Pages
   #marked = true
@@ -128,9 +128,10 @@ export class Runner implements RunState {
   }
 
   exclusively<T>(write: () => Promise<T>): Promise<T> {
-    const done = this.#writes.then(() => this.saver.settle()).then(write)
-    this.#writes = done.catch(() => {})
-    return done
+    return this.#inTurn(async () => {
+      await this.saver.settle()
+      return write()
+    })
   }
 
   /** Runs until it is ended. `clean`: everything that was begun is in the checkpoint. */

@@ -10,7 +10,7 @@
 import { type NewLetter, toErrorRecord } from '../dead-letters/index.ts'
 import { AftercommitError } from '../errors.ts'
 import type { AnyEvent, StartPoint } from '../log/index.ts'
-import type { TestClock } from '../runtime/index.ts'
+import { type BisectStep, bisect, type TestClock } from '../runtime/index.ts'
 import { type Definition, decideFailure } from '../subscriptions/index.ts'
 import { type Called, type CallParts, callHandler } from './memory-call.ts'
 import { MemoryCheckpoint } from './memory-checkpoint.ts'
@@ -124,19 +124,22 @@ export class MemoryReader {
     }
   }
 
-  /** A failing batch is halved until the event that fails is alone. False when something must wait. */
+  /** False when something must wait. */
   async #runBatch(batch: readonly Item[]): Promise<boolean> {
+    return (await bisect(batch, (some) => this.#tryBatch(some))).length === 0
+  }
+
+  async #tryBatch(batch: readonly Item[]): Promise<BisectStep<Item>> {
     const { letters } = this.#parts
     const { id } = this.definition
     const [first, ...more] = batch.filter(({ key }) => !letters.isParked(id, key))
     if (first && more.length === 0) {
-      if ((await this.#run(first)) !== 'finished') return false
+      if ((await this.#run(first)) !== 'finished') return { kind: 'stop', left: batch }
     } else if (first) {
       try {
         await callHandler(this.definition, [first, ...more], this.#parts)
       } catch {
-        const middle = batch.length >>> 1
-        return (await this.#runBatch(batch.slice(0, middle))) && this.#runBatch(batch.slice(middle))
+        return { kind: 'halve', items: batch }
       }
       this.#succeeded(more.at(-1)!)
     }
@@ -144,7 +147,7 @@ export class MemoryReader {
       if (item !== first && !more.includes(item)) letters.park(id, item.key, item.event)
     }
     this.checkpoint.pass(batch.at(-1)!.at)
-    return true
+    return { kind: 'done' }
   }
 
   /** Tries one event until it is done with. */

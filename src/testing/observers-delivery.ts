@@ -20,7 +20,7 @@ import {
 import { AftercommitError } from '../errors.ts'
 import { parseJson, stringifyJson } from '../events/index.ts'
 import type { Database, Transaction } from '../postgres/index.ts'
-import type { TestClock } from '../runtime/index.ts'
+import { createInTurn, type TestClock } from '../runtime/index.ts'
 import type { MemoryDeadLetters } from './memory-dead-letters.ts'
 
 export interface MemoryDelivery {
@@ -44,7 +44,7 @@ export function createMemoryDelivery(clock: TestClock, deadLetters: MemoryDeadLe
   const works = new Map<string, Work>()
   let rows: Row[] = []
   let lastId = 0n
-  let tail: Promise<void> = Promise.resolve()
+  const inTurn = createInTurn()
 
   async function begin(reaction: Reaction): Promise<void> {
     const { work, key } = reaction
@@ -139,13 +139,10 @@ export function createMemoryDelivery(clock: TestClock, deadLetters: MemoryDeadLe
     register: (work) => void works.set(work.name, work),
     reactions: {
       begin: async () => {},
-      react(reactions) {
-        const done = tail.then(async () => {
+      react: (reactions) =>
+        inTurn(async () => {
           for (const reaction of reactions) await begin(reaction)
-        })
-        tail = done.catch(() => {})
-        return done
-      },
+        }),
     },
     delivering: {
       async add(_, deliveries) {

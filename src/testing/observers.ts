@@ -18,7 +18,7 @@ import type {
   TemplateCompiler,
 } from '../observers/index.ts'
 import { schemaName } from '../postgres/index.ts'
-import { createTestClock, type Logger, silentLogger, type TestClock } from '../runtime/index.ts'
+import { createInTurn, createTestClock, type Logger, silentLogger, type TestClock } from '../runtime/index.ts'
 import { type MemoryDeadLetters, memoryDeadLetters } from './memory-dead-letters.ts'
 import { type AskedAction, recordingActions, type TestActions, withoutSending } from './observers-actions.ts'
 import { createAlertRaiser, type SentAlert } from './observers-alerts.ts'
@@ -70,9 +70,9 @@ export function createObserverExecutor(options: ObserverExecutorOptions): Observ
   const alerts: SentAlert[] = []
   const delivery = createMemoryDelivery(clock, deadLetters)
   const built = build(options, { clock, delivery, tally, alerts })
-  // Told by whoever asks first, `ready` or `process`.
+  // `ready` and `process` reject with its error.
   built.catch(() => {})
-  let turn: Promise<unknown> = built.catch(() => {})
+  const inTurn = createInTurn()
 
   async function processNow(event: AnyEvent): Promise<ObservedActions> {
     const { executor, observers } = await built
@@ -84,11 +84,7 @@ export function createObserverExecutor(options: ObserverExecutorOptions): Observ
 
   return {
     ready: async () => void (await built),
-    process(event) {
-      const done = turn.then(() => processNow(event))
-      turn = done.catch(() => {})
-      return done
-    },
+    process: (event) => inTurn(() => processNow(event)),
     get summary() {
       return tally.summary
     },

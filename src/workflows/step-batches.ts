@@ -12,6 +12,7 @@
 import type { Claiming, TakenAlong } from '../delivery/index.ts'
 import { aggregateKey } from '../events/index.ts'
 import { type Database, OutcomeUnknownError } from '../postgres/index.ts'
+import { createBatcher, createInTurnByKey } from '../runtime/index.ts'
 import {
   type CommitRequest,
   type Committed,
@@ -40,9 +41,10 @@ export interface StepBatchesOptions {
 interface Step {
   readonly request: StepRequest
   readonly decide: Decide
-  readonly resolve: (written: Written | undefined) => void
-  readonly reject: (error: unknown) => void
 }
+
+/** Gives or throws the result of a step. `alone`: the step is made in a transaction of its own. */
+type End = 'alone' | (() => Written | undefined)
 
 /** Fewer would leave a processor of the server idle, more would leave little to share. */
 const MOST_TRANSACTIONS = 2
@@ -51,68 +53,22 @@ const MOST_ALONG = 100
 
 export function createStepBatches(options: StepBatchesOptions) {
   const { database, prepare, alone, onCommitted, onFailed, takeAlong } = options
-  /** Of each instance at most one, which is in `behind` too. */
-  const ready: Step[] = []
-  /** What waits for the step of its instance that is ready or under way. */
-  const behind = new Map<string, Step[]>()
-  let transactions = 0
-  let isGathering = false
+  const inTurn = createInTurnByKey()
+  const add = createBatcher({
+    write: together,
+    take: ({ length }) => Math.min(length, MOST_STEPS),
+    writers: MOST_TRANSACTIONS,
+  })
 
-  function add(step: Step): void {
-    const name = nameOf(step.request)
-    const others = behind.get(name)
-    if (others) {
-      others.push(step)
-      return
-    }
-    behind.set(name, [])
-    ready.push(step)
-    gather()
+  async function make(step: Step): Promise<Written | undefined> {
+    const end = await add(step)
+    return end === 'alone' ? alone(step.request, step.decide) : end()
   }
 
-  /** What is asked for together goes together: what comes with this turn, and while others are under way with the next. */
-  function gather(): void {
-    if (isGathering || transactions === MOST_TRANSACTIONS) return
-    isGathering = true
-    const begin = () => {
-      isGathering = false
-      while (transactions < MOST_TRANSACTIONS && ready.length > 0) void run(ready.splice(0, MOST_STEPS))
-    }
-    if (transactions === 0) queueMicrotask(begin)
-    else setImmediate(begin)
-  }
-
-  async function run(steps: readonly Step[]): Promise<void> {
-    transactions++
-    const left = await together(steps)
-    transactions--
-    for (const step of steps) if (!left.includes(step)) ended(step)
-    for (const step of left) void byItself(step)
-    gather()
-  }
-
-  async function byItself(step: Step): Promise<void> {
-    await alone(step.request, step.decide).then(step.resolve, step.reject)
-    ended(step)
-  }
-
-  /** The next of its instance may begin. */
-  function ended({ request }: Step): void {
-    const name = nameOf(request)
-    const next = behind.get(name)!.shift()
-    if (next === undefined) {
-      behind.delete(name)
-      return
-    }
-    ready.push(next)
-    gather()
-  }
-
-  /** Answers those that have to be made by themselves. Never rejects: each step is told how it ended. */
-  async function together(steps: readonly Step[]): Promise<readonly Step[]> {
-    const left: Step[] = []
-    const ends: (() => void)[] = []
-    const written: { step: Step; prepared: CommitRequest }[] = []
+  /** One transaction for all of them. Never rejects: each step has an end of its own. */
+  async function together(steps: readonly Step[]): Promise<readonly End[]> {
+    const ends: End[] = steps.map(() => 'alone')
+    const written: { n: number; step: Step; prepared: CommitRequest }[] = []
     let along: TakenAlong | undefined
     try {
       const load = loadManyStatement(
@@ -122,8 +78,9 @@ export function createStepBatches(options: StepBatchesOptions) {
       const row = await database.twoTrips<{ answer: string }, { answer: string }>(load, async ({ answer }) => {
         const found = toFoundMany(answer)
         for (const [n, step] of steps.entries()) {
-          const write = decided(step, found[n], { left, ends })
-          if (write) written.push({ step, prepared: await prepare(step.request, found[n]!, write) })
+          const decided = decide(step, found[n])
+          if ('end' in decided) ends[n] = decided.end
+          else written.push({ n, step, prepared: await prepare(step.request, found[n]!, decided.write) })
         }
         if (written.length === 0) return undefined
         along = takeAlong(MOST_ALONG)
@@ -133,53 +90,41 @@ export function createStepBatches(options: StepBatchesOptions) {
       if (row !== undefined) {
         const { steps: committed, deleted } = toCommitted(row)
         along?.settled(deleted)
-        for (const [n, { step, prepared }] of written.entries()) {
-          onCommitted(step.request, prepared, committed[n]!)
-          step.resolve(committed[n]!)
+        for (const [at, { n, step, prepared }] of written.entries()) {
+          onCommitted(step.request, prepared, committed[at]!)
+          ends[n] = () => committed[at]!
         }
       }
     } catch (error) {
       const isUnknown = error instanceof OutcomeUnknownError
       along?.givenBack(isUnknown)
       for (const { prepared } of written) onFailed(prepared, isUnknown)
-      if (!isUnknown) return steps
-      for (const { step } of written) step.reject(error)
+      if (!isUnknown) return steps.map(() => 'alone')
+      for (const { n } of written) ends[n] = () => fail(error)
     }
-    for (const end of ends) end()
-    return left
+    return ends
   }
 
   return {
-    step: (request: StepRequest, decide: Decide) =>
-      new Promise<Written | undefined>((resolve, reject) => add({ request, decide, resolve, reject })),
+    step: (request: StepRequest, decide: Decide) => inTurn(nameOf(request), () => make({ request, decide })),
   }
 }
 
-/** Undefined: there is nothing to write for this one here. */
-function decided(
-  step: Step,
-  found: Found | undefined,
-  { left, ends }: { left: Step[]; ends: (() => void)[] },
-): StepWrite | undefined {
-  if (found === undefined) {
-    left.push(step)
-    return undefined
-  }
+function decide(step: Step, found: Found | undefined): { readonly end: End } | { readonly write: StepWrite } {
+  if (found === undefined) return { end: 'alone' }
   let write: StepWrite | undefined
   try {
     write = step.decide(found)
   } catch (error) {
-    ends.push(() => step.reject(error))
-    return undefined
+    return { end: () => fail(error) }
   }
-  if (write?.uniqueKey !== undefined) {
-    left.push(step)
-    return undefined
-  }
-  if (write !== undefined) return write
-  if (step.request.delivery) return NOTHING
-  ends.push(() => step.resolve(undefined))
-  return undefined
+  if (write?.uniqueKey !== undefined) return { end: 'alone' }
+  if (write !== undefined) return { write }
+  return step.request.delivery ? { write: NOTHING } : { end: () => undefined }
+}
+
+function fail(error: unknown): never {
+  throw error
 }
 
 function nameOf({ instance: { type, id } }: StepRequest): string {

@@ -94,3 +94,12 @@ function unescapeText(text: string, allowed: string): string {
     return char === 'n' ? '\n' : char
   })
 }
+
+/** Holds up whatever awaits `passed` until `pass` is called. */
+export function gate(): { passed: Promise<void>; pass: () => void } {
+  let pass = () => {}
+  const passed = new Promise<void>((resolve) => {
+    pass = resolve
+  })
+  return { passed, pass: () => pass() }
+}

@@ -7,14 +7,7 @@
  *   onGap fails          tried until it succeeds, with a growing delay; what comes meanwhile waits
  *   too much waits       dropped, and told as one gap
  */
-import {
-  type Clock,
-  type Duration,
-  type Logger,
-  reconnectDelay,
-  silentLogger,
-  systemClock,
-} from '../../runtime/index.ts'
+import { type Clock, type Duration, type Logger, retryUntil, silentLogger, systemClock } from '../../runtime/index.ts'
 import { checkChannel, lastKeyOf } from './address.ts'
 import { createChain, type Gap, LONGEST_MARK, type Mark, readMark } from './chain.ts'
 import { connect, loadClient } from './connection.ts'
@@ -128,16 +121,16 @@ export function redisListener(options: RedisListenerOptions): RedisListener {
 
   async function makeUpFor(gap: Gap, signal: AbortSignal): Promise<void> {
     behind = true
-    for (let failures = 1; !signal.aborted; failures++) {
-      try {
-        await onGap(gap)
+    if (signal.aborted) return
+    const onRetry = (error: unknown) =>
+      logger.error({ err: error }, 'a listener could not make up for a gap and tries again')
+    await retryUntil(() => onGap(gap), { clock, signal, onRetry }).then(
+      () => {
         behind = false
-        return
-      } catch (error) {
-        logger.error({ err: error }, 'a listener could not make up for a gap and tries again')
-        await clock.sleep(reconnectDelay(failures), signal).catch(() => {})
-      }
-    }
+      },
+      // Only a stop ends the repeating.
+      () => {},
+    )
   }
 
   return {

@@ -5,6 +5,7 @@
  * document that is deleted leaves no position behind: only `order_by` keeps a late retry away from both.
  */
 import { parseJson, stringifyJson } from '../../events/index.ts'
+import { createInTurnByKey } from '../../runtime/index.ts'
 import { type DocumentWrite, keyOf, type WriteOutcome } from '../../search/index.ts'
 import type { SearchProvider } from '../action.ts'
 import { ObserverError } from '../observer-error.ts'
@@ -21,7 +22,8 @@ const LONGEST_PAUSE_MS = 500
 export function meilisearch(provider: SearchProvider, context: SearchHttpContext): SearchEngine {
   const { clock } = context
   const http = createSearchHttp(provider, context)
-  const inTurn = createTurns()
+  /** Two writes of one document must not pass each other. */
+  const inTurn = createInTurnByKey()
   const what = `The search engine at ${http.origin}`
 
   /** Calls of one attempt share its time. */
@@ -115,18 +117,4 @@ function fieldsOf({ start }: Asked): Record<string, unknown> {
 
 function toResult(outcome: WriteOutcome, { request, response }: Asked): WriteResult {
   return { outcome, request, response }
-}
-
-/** One after the other for a key. */
-function createTurns() {
-  const tails = new Map<string, Promise<unknown>>()
-  return <T>(key: string, work: () => Promise<T>): Promise<T> => {
-    const mine = (tails.get(key) ?? Promise.resolve()).then(work, work)
-    tails.set(key, mine)
-    const forget = () => {
-      if (tails.get(key) === mine) tails.delete(key)
-    }
-    mine.then(forget, forget)
-    return mine
-  }
 }
