@@ -5,7 +5,7 @@
  */
 import { stringifyJson } from '../events/index.ts'
 import type { Queryable } from '../postgres/index.ts'
-import type { Clock, Logger } from '../runtime/index.ts'
+import { type Clock, createBatcher, type Logger, retryUntil } from '../runtime/index.ts'
 import type { RunRecord } from './run-record.ts'
 
 export interface Recorder {
@@ -17,43 +17,21 @@ const MOST_AT_ONCE = 1_000
 const ATTEMPTS = 3
 
 export function createRecorder({ db, clock, logger }: { db: Queryable; clock: Clock; logger: Logger }): Recorder {
-  let waiting: RunRecord[] = []
-  let written: Promise<void> | undefined
-
-  async function write(): Promise<void> {
-    // One turn of the event loop: what ends together is written together.
-    await new Promise(setImmediate)
-    const batch = waiting
-    waiting = []
-    written = undefined
-    for (let first = 0; first < batch.length; first += MOST_AT_ONCE)
-      await insert(batch.slice(first, first + MOST_AT_ONCE))
-  }
-
-  async function insert(records: readonly RunRecord[]): Promise<void> {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await insertRuns(db, records)
-      } catch (error) {
-        if (attempt >= ATTEMPTS) {
-          logger.error(
-            { err: error, records: records.length },
-            'run records were not written; what they tell of happened',
-          )
-          return
-        }
-        await clock.sleep(100 * attempt)
-      }
-    }
-  }
-
-  return {
-    add(record) {
-      waiting.push(record)
-      written ??= write()
-      return written
+  const add = createBatcher<RunRecord, void>({
+    take: ({ length }) => Math.min(length, MOST_AT_ONCE),
+    async write(records) {
+      await retryUntil(() => insertRuns(db, records), {
+        clock,
+        mayRetry: (_, attempt) => attempt < ATTEMPTS,
+        delay: (attempt) => 100 * attempt,
+      }).catch((error) => {
+        const fields = { err: error, records: records.length }
+        logger.error(fields, 'run records were not written; what they tell of happened')
+      })
+      return []
     },
-  }
+  })
+  return { add }
 }
 
 async function insertRuns(db: Queryable, records: readonly RunRecord[]): Promise<void> {
