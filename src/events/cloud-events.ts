@@ -40,6 +40,11 @@ export interface ReceivedEvent {
   readonly recordedAt: Date | null
 }
 
+/** The `source` of every CloudEvent of a log, unless a live feed or a relay is given another one. */
+export function defaultSource(schema: string): string {
+  return `urn:aftercommit:${encodeURIComponent(schema)}`
+}
+
 export function toCloudEvent(event: AftercommitEvent, { source }: { source: string }): CloudEvent {
   if (source === '') throw bad('source', 'is empty; give a URI such as "https://shop.example/orders"')
   const { aggregateType, aggregateId } = event

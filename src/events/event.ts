@@ -39,8 +39,8 @@ export interface EventLogForm {
   readonly user_id: '[REDACTED]' | null
 }
 
-// What must not be printed is kept under symbols and read through getters: printing, spreading, Object.keys and loggers
-// that walk an object's keys all pass it by, at no cost when an event is made.
+// The payload, `changes`, `previous` and metadata are private fields, so printing, spreading, Object.assign and loggers that walk
+// keys and symbols never meet them. Subclasses read them by these names, which belong to the prototype and not to the event.
 export const PAYLOAD = Symbol('payload')
 export const CHANGES = Symbol('changes')
 export const PREVIOUS = Symbol('previous')
@@ -66,11 +66,11 @@ export class AftercommitEvent<Type extends string = string, Payload = unknown> {
   declare readonly occurredAt: Date
   /** The database's time. */
   declare readonly recordedAt: Date
-  /** What these four keep is for the getters to say: a value, or the text that it is read from. */
-  declare protected readonly [PAYLOAD]: unknown
-  declare protected readonly [CHANGES]: unknown
-  declare protected readonly [PREVIOUS]: unknown
-  declare protected readonly [METADATA]: unknown
+  // A value, or the text that a subclass reads the value from.
+  readonly #payload: unknown
+  readonly #changes: unknown
+  readonly #previous: unknown
+  readonly #metadata: unknown
 
   constructor(fields: EventFields<Type, Payload>) {
     this.id = fields.id
@@ -82,28 +82,44 @@ export class AftercommitEvent<Type extends string = string, Payload = unknown> {
     this.tenant = fields.tenant
     this.occurredAt = fields.occurredAt
     this.recordedAt = fields.recordedAt
-    this[PAYLOAD] = fields.payload
-    this[CHANGES] = fields.changes
-    this[PREVIOUS] = fields.previous
-    this[METADATA] = fields.metadata
+    this.#payload = fields.payload
+    this.#changes = fields.changes
+    this.#previous = fields.previous
+    this.#metadata = fields.metadata
+  }
+
+  protected get [PAYLOAD](): unknown {
+    return this.#payload
+  }
+
+  protected get [CHANGES](): unknown {
+    return this.#changes
+  }
+
+  protected get [PREVIOUS](): unknown {
+    return this.#previous
+  }
+
+  protected get [METADATA](): unknown {
+    return this.#metadata
   }
 
   get payload(): Payload {
-    return this[PAYLOAD] as Payload
+    return this.#payload as Payload
   }
 
   /** Old and new value per changed field, where the emitter or capture gave them. */
   get changes(): Changes | null {
-    return this[CHANGES] as Changes | null
+    return this.#changes as Changes | null
   }
 
   /** The row before, for captured updates and deletes. */
   get previous(): Readonly<Record<string, unknown>> | null {
-    return this[PREVIOUS] as Readonly<Record<string, unknown>> | null
+    return this.#previous as Readonly<Record<string, unknown>> | null
   }
 
   get metadata(): EventMetadata {
-    return this[METADATA] as EventMetadata
+    return this.#metadata as EventMetadata
   }
 
   get kind(): EventKind {

@@ -9,7 +9,7 @@
 export { changedFrom, changedTo, fieldChanged } from './changes.ts'
 export { checkPayload, InvalidPayloadError, type PayloadIssue, payloadAs } from './check-payload.ts'
 export { closest } from './closest.ts'
-export { type CloudEvent, fromCloudEvent, type ReceivedEvent, toCloudEvent } from './cloud-events.ts'
+export { type CloudEvent, defaultSource, fromCloudEvent, type ReceivedEvent, toCloudEvent } from './cloud-events.ts'
 export {
   type DefineEventsOptions,
   type DefinitionProblem,

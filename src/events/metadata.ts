@@ -1,3 +1,4 @@
+import type { InspectOptions } from 'node:util'
 import { AftercommitError } from '../errors.ts'
 import { setOwn } from './own-property.ts'
 
@@ -58,18 +59,36 @@ export function metadataToStored(metadata: MetadataInput): StoredMetadata {
  * own writers refuse to make one.
  */
 export function metadataFromStored(stored: Readonly<StoredMetadata> | null): EventMetadata {
-  const metadata: Record<string, unknown> = {
+  const metadata: Record<string, unknown> = Object.assign(new PrintableMetadata(), {
     correlationId: toText(stored?.correlation_id),
     causationId: toText(stored?.causation_id),
     userId: toText(stored?.user_id),
     traceparent: toText(stored?.traceparent),
     schemaVersion: toCount(stored?.schema_version, 1),
     depth: toCount(stored?.depth, 0),
-  }
+  })
   for (const key in stored) {
     if (!TYPED_KEY.has(key) && !STORED_KEY.has(key)) setOwn(metadata, key, stored[key])
   }
   return metadata as EventMetadata
+}
+
+/** Metadata whose printed form names no user: console.log, JSON.stringify and loggers show `[REDACTED]` in place of the id. */
+class PrintableMetadata {
+  declare readonly userId: string | null
+  readonly [key: string]: unknown
+
+  toJSON(): object {
+    return { ...this, userId: this.userId === null ? null : '[REDACTED]' }
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](
+    _depth: number,
+    options: InspectOptions,
+    inspect: (value: unknown, options: InspectOptions) => string,
+  ): string {
+    return inspect(this.toJSON(), options)
+  }
 }
 
 const STORED_KEY: ReadonlyMap<string, string> = new Map([

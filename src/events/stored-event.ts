@@ -22,10 +22,6 @@ type Image = Readonly<Record<string, unknown>>
  * What was read is private: looking at an event does not make it differ from another one over the same text.
  */
 export class StoredEvent extends AftercommitEvent<string, unknown> {
-  declare protected readonly [PAYLOAD]: string | null
-  declare protected readonly [CHANGES]: string | null
-  declare protected readonly [PREVIOUS]: string | null
-  declare protected readonly [METADATA]: string
   #payload: unknown
   #changes: Changes | null | undefined
   #previous: Image | null | undefined
@@ -36,22 +32,22 @@ export class StoredEvent extends AftercommitEvent<string, unknown> {
   }
 
   override get payload(): unknown {
-    if (this.#payload === undefined) this.#payload = readJson(this[PAYLOAD])
+    if (this.#payload === undefined) this.#payload = readJson(this[PAYLOAD] as string | null)
     return this.#payload
   }
 
   override get changes(): Changes | null {
-    if (this.#changes === undefined) this.#changes = readJson(this[CHANGES]) as Changes | null
+    if (this.#changes === undefined) this.#changes = readJson(this[CHANGES] as string | null) as Changes | null
     return this.#changes
   }
 
   override get previous(): Image | null {
-    if (this.#previous === undefined) this.#previous = readJson(this[PREVIOUS]) as Image | null
+    if (this.#previous === undefined) this.#previous = readJson(this[PREVIOUS] as string | null) as Image | null
     return this.#previous
   }
 
   override get metadata(): EventMetadata {
-    this.#metadata ??= metadataFromStored(readJson(this[METADATA]) as StoredMetadata)
+    this.#metadata ??= metadataFromStored(readJson(this[METADATA] as string) as StoredMetadata)
     return this.#metadata
   }
 
@@ -65,10 +61,10 @@ export class StoredEvent extends AftercommitEvent<string, unknown> {
       aggregateId: this.aggregateId,
       version: this.version,
       tenant: this.tenant,
-      payload: this[PAYLOAD],
-      changes: this[CHANGES],
-      previous: this[PREVIOUS],
-      metadata: this[METADATA],
+      payload: this[PAYLOAD] as string | null,
+      changes: this[CHANGES] as string | null,
+      previous: this[PREVIOUS] as string | null,
+      metadata: this[METADATA] as string,
       occurredAt: new Date(this.occurredAt.getTime()),
       recordedAt: new Date(this.recordedAt.getTime()),
     })
@@ -79,7 +75,7 @@ export class StoredEvent extends AftercommitEvent<string, unknown> {
    * wrong is that it nests too deep, and short text cannot: that is known without reading it.
    */
   get isUndecodable(): boolean {
-    const text = this[PAYLOAD]
+    const text = this[PAYLOAD] as string | null
     return text !== null && text.length > TOO_SHORT_TO_BE_DEEP && this.payload instanceof Undecodable
   }
 }

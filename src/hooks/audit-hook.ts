@@ -40,7 +40,7 @@ export function auditHook(options: AuditHookOptions = {}): HookOptions {
     scope: 'cluster',
     transactional: true,
     async handle(event, context) {
-      if (event.metadata.causationId?.startsWith(mark)) return
+      if (isOwn(event) || event.metadata.causationId?.startsWith(mark)) return
       if (actions !== undefined && !actions.includes(actionOf(event))) return
       const tx = context.tx as Queryable
       const causationId = mark + event.id
@@ -51,4 +51,9 @@ export function auditHook(options: AuditHookOptions = {}): HookOptions {
       )
     },
   }
+}
+
+/** An event that this library emits for its own use, such as an invalidation of caches: no user and no client did that. */
+function isOwn({ type }: AnyEvent): boolean {
+  return type.startsWith('aftercommit.')
 }

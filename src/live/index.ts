@@ -7,7 +7,7 @@
  * Start with feed.ts (what transports build on), then feed-reader.ts (one client), live-feed.ts (all of them), place.ts
  * and filter.ts, which decide and touch nothing, sse.ts and graphql.ts (the transports), and inbound.ts (the way in).
  */
-import type { EventDefinitions } from '../events/index.ts'
+import { defaultSource, type EventDefinitions } from '../events/index.ts'
 import { createGraphql, type Graphql, type GraphqlParts } from './graphql.ts'
 import { createInbound, type Inbound, type InboundParts } from './inbound.ts'
 import { createFeed, type FeedParts } from './live-feed.ts'
@@ -34,7 +34,7 @@ export type LiveParts = FeedParts & InboundParts & Pick<GraphqlParts, 'areSubscr
 
 export function createLive(parts: LiveParts): { live: Live; stop(): Promise<void> } {
   const feed = createFeed(parts)
-  const source = `urn:aftercommit:${encodeURIComponent(parts.database.schemaName.name)}`
+  const source = defaultSource(parts.database.schemaName.name)
   const sse = createSse({ ...parts, feed, source })
   const graphql = createGraphql({ ...parts, feed })
   return {

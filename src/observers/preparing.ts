@@ -63,7 +63,7 @@ export function createPreparing(options: PreparingOptions): Preparing {
       redis,
       logger,
       clock,
-      source: `/${database.schemaName.name}`,
+      schema: database.schemaName.name,
     })
     contexts.push(context)
     const compile = shareExpressions()

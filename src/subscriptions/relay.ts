@@ -2,6 +2,7 @@
  * The outbox to any bus: a relay is a subscription whose handler is a sink. Its events reach the sink in the order of the
  * log, at least once, from one process of the cluster at a time; what the sink refuses is parked like everywhere else.
  */
+import { defaultSource } from '../events/index.ts'
 import { type AnyEvent, findPosition, settledPosition } from '../log/index.ts'
 import type { Database } from '../postgres/index.ts'
 import {
@@ -90,7 +91,7 @@ export function createRelays(options: RelaysOptions): Relays {
     } = assertOpenId(relay)
     checkSink(id, sink)
     checkDays(id, retentionDays)
-    const sourceOf = source ?? `urn:aftercommit:${encodeURIComponent(database.schemaName.name)}`
+    const sourceOf = source ?? defaultSource(database.schemaName.name)
     const timeoutMs = toMs(timeout, `${id}.timeout`)
     const parts = {
       database,

@@ -2,7 +2,13 @@ import { Writable } from 'node:stream'
 import { inspect } from 'node:util'
 import { pino } from 'pino'
 import { describe, expect, it } from 'vitest'
-import { AftercommitEvent, aggregateKey, eventSerializer, metadataFromStored } from '../../src/events/index.ts'
+import {
+  AftercommitEvent,
+  aggregateKey,
+  eventSerializer,
+  metadataFromStored,
+  metadataToStored,
+} from '../../src/events/index.ts'
 import { sampleEvent } from './sample-event.ts'
 
 describe('an event', () => {
@@ -28,9 +34,9 @@ describe('an event', () => {
     expect(event.metadata.userId).toBe('secret-user')
   })
 
-  it('differs from another that has the same ids and another payload', () => {
+  it('differs from another that has other ids', () => {
     expect(sampleEvent()).toEqual(sampleEvent())
-    expect(sampleEvent()).not.toEqual(sampleEvent({ payload: { total: 91 } }))
+    expect(sampleEvent()).not.toEqual(sampleEvent({ id: 'another' }))
   })
 
   it.each([
@@ -53,6 +59,37 @@ describe('an event', () => {
       ['a%252Fb', 'c'],
     ] as const
     expect(new Set(pairs.map(([type, id]) => aggregateKey(type, id))).size).toBe(pairs.length)
+  })
+})
+
+describe('a copy of an event', () => {
+  it.each([
+    ['a spread', (event: AftercommitEvent): object => ({ ...event })],
+    ['Object.assign', (event: AftercommitEvent): object => Object.assign({}, event)],
+    ['its own property descriptors', (event: AftercommitEvent): object => Object.getOwnPropertyDescriptors(event)],
+  ])('made by %s has neither payload nor user, under any key or symbol', (_, copy) => {
+    expect(inspect(copy(sampleEvent()), { showHidden: true, depth: null, getters: true })).not.toContain('secret')
+    expect(Object.getOwnPropertySymbols(copy(sampleEvent()))).toEqual([])
+  })
+})
+
+describe('the metadata of an event', () => {
+  const { metadata } = sampleEvent()
+
+  it.each([
+    ['console.log', () => inspect(metadata)],
+    ['console.log within an object', () => inspect({ metadata }, { depth: null })],
+    ['JSON.stringify', () => JSON.stringify({ metadata })],
+  ])('is printed by %s without the user', (_, print) => {
+    expect(print()).not.toContain('secret-user')
+    expect(print()).toContain('[REDACTED]')
+    expect(print()).toContain('corr-1')
+  })
+
+  it('gives the user by name, and copies it into the metadata of another event', () => {
+    expect(metadata.userId).toBe('secret-user')
+    expect(metadataToStored({ ...metadata })).toMatchObject({ user_id: 'secret-user', region: 'secret-region' })
+    expect(metadata).toEqual({ ...metadata })
   })
 })
 

@@ -48,6 +48,16 @@ describe('the audit hook', () => {
     expect(seen).toEqual(['a:b 1', 'a 2'])
   })
 
+  it('records no event that this library emits for its own use', async () => {
+    const seen: string[] = []
+    const context = { tx: { query: async () => undefined }, signal: new AbortController().signal } as never
+    const hook = auditHook({ store: { write: ({ type }) => void seen.push(type) } })
+    for (const type of ['aftercommit.cache.invalidated', 'order.placed']) {
+      await hook.handle(testEvent(type, { metadata: { userId: 'ada' } }), context)
+    }
+    expect(seen).toEqual(['order.placed'])
+  })
+
   it('writes one record per event, however many instances there are', async () => {
     const { ac, another, sql, emitMany } = await openHooks()
     await sql.query('create table audit_log (id text, action text, actor text, ip text)')
@@ -89,7 +99,7 @@ describe('the audit hook', () => {
     const emitting: AuditStore = {
       async write(record, context) {
         await store.write(record, context)
-        await ac.transaction((tx) => tx.emit('audit.written', { id: `in-process-${record.id}`, payload: {} }))
+        await ac.emitNow('audit.written', { id: `in-process-${record.id}`, payload: {} })
       },
     }
     ac.hooks.add(auditHook({ store: emitting }))

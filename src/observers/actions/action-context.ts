@@ -1,6 +1,7 @@
 /** What the actions of one loaded configuration share, and its end: connections are made with the first use. */
 import type { CacheActions } from '../../cache/index.ts'
 import type { RedisSettings } from '../../configuration/index.ts'
+import { defaultSource } from '../../events/index.ts'
 import type { Pool } from '../../postgres/index.ts'
 import type { Clock, Logger } from '../../runtime/index.ts'
 import type { DocumentWriter } from '../../search/index.ts'
@@ -34,7 +35,8 @@ export interface ActionContextOptions {
   readonly cache?: CacheActions
   readonly logger: Logger
   readonly clock: Clock
-  readonly source: string
+  /** The schema of the log: it names the `source` of CloudEvents and the keys of a shared cache. */
+  readonly schema: string
   /** Name servers, certificate authority and limits other than the usual. */
   readonly http?: Pick<HttpOptions, 'dns' | 'ca' | 'limits'>
 }
@@ -45,17 +47,27 @@ export interface ClosableActionContext extends ActionContext {
 }
 
 export function createActionContext(options: ActionContextOptions): ClosableActionContext {
-  const { templates, providers, emailTemplates = {}, allow = [], handlers, database, logger, clock, source } = options
+  const { templates, providers, emailTemplates = {}, allow = [], handlers, database, logger, clock, schema } = options
   const { http = {}, documents = NOWHERE, redis = null, cache = null } = options
   checkProviders(providers)
   const network = parseRules(allow)
   const guarded = createHttp({ ...http, rules: network, clock })
   const unguarded = createHttp({ ...http, rules: null, clock })
-  const sharedCache = redis?.enabled ? openSharedCache(redis, source, clock) : null
+  const sharedCache = redis?.enabled ? openSharedCache(redis, schema, clock) : null
   const mailer = providers.smtp === undefined ? null : createMailer({ url: smtpUrl(providers.smtp.url), clock })
   return {
     ...{ templates, providers, emailTemplates, network, guarded, unguarded, mailer },
-    ...{ handlers, database, documents, sharedCache, cache, logger, clock, source, createMistakes },
+    ...{
+      handlers,
+      database,
+      documents,
+      sharedCache,
+      cache,
+      logger,
+      clock,
+      source: defaultSource(schema),
+      createMistakes,
+    },
     async close() {
       mailer?.close()
       sharedCache?.store.close()

@@ -4,13 +4,12 @@ import type { Clock } from '../../runtime/index.ts'
 import { reveal, type SharedCache } from '../action.ts'
 
 /** The Redis of `[redis]`. Its client is loaded with the first call, and what is wrong with it shows there. */
-export function openSharedCache(redis: RedisSettings, source: string, clock: Clock): SharedCache {
+export function openSharedCache(redis: RedisSettings, schema: string, clock: Clock): SharedCache {
   let opening: Promise<CacheStore> | undefined
   let isClosed = false
   const open = async () => {
     const { redisCacheStore } = await import('../../adapters/redis/index.ts')
     const { poolSize, timeoutMs } = redis
-    const schema = source.replace(/^\//, '')
     const store = redisCacheStore({ url: reveal(redis.url), timeout: `${timeoutMs}ms`, poolSize, schema, clock })
     if (isClosed) store.close()
     return store

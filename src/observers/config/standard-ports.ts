@@ -95,7 +95,7 @@ function prepareForChecking({
     database: { transaction: () => Promise.reject(new Error('Nothing runs while a file is checked.')) },
     logger: silentLogger,
     clock: systemClock,
-    source: 'aftercommit',
+    schema: 'aftercommit',
   })
   return (type, config) => {
     // Which handlers the application registers is not known here, so every name will do.

@@ -23,7 +23,7 @@ function contextFor(options: Partial<ActionContextOptions> = {}): ClosableAction
     database: { transaction: () => Promise.reject(new Error('there is no database in this test')) },
     logger: silentLogger,
     clock: systemClock,
-    source: 'urn:aftercommit:test',
+    schema: 'test',
     ...options,
   })
   onTestFinished(() => context.close())

@@ -20,6 +20,7 @@ describe('a webhook', () => {
     expect(call?.headers['content-type']).toBe('application/cloudevents+json')
     expect(call?.body).toContain('"data":{"total":9007199254740993,"price":0.12345678901234567890}')
     expect(parseJson(call?.body ?? '')).toMatchObject({ id: 'evt-1', type: 'order.placed', aggregateid: '42' })
+    expect(parseJson(call?.body ?? '')).toMatchObject({ source: 'urn:aftercommit:test' })
   })
 
   it('renders its address, headers and body', async () => {
