@@ -1317,6 +1317,43 @@ end
 $aftercommit$;
 revoke all on function "aftercommit"."rotate_deliveries" from public;
 comment on function "aftercommit"."rotate_deliveries" is 'Empties segments that have run dry and makes the next one current. TRUNCATE needs an exclusive lock for a moment: it is asked for with a short timeout, and the segment is looked at again under it. Returns what was done.';
+-- grants: run
+-- How many calls that wait in a process may become rows for other processes, by name: p_places for each other live worker
+-- that names the work, less the due rows of these lanes that no worker has claimed.
+create or replace function "aftercommit".surplus_room(p_worker text, p_lanes jsonb, p_places integer)
+returns table (kind text, name text, room integer)
+language plpgsql stable set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set enable_incremental_sort = off set enable_hashjoin = off set enable_mergejoin = off
+as $aftercommit$
+#variable_conflict use_column
+declare
+  v_now timestamptz := clock_timestamp();
+  v_of record;
+  v_room integer;
+begin
+  for v_of in select distinct a.kind, a.name from jsonb_to_recordset(p_lanes) as a(kind text, name text) loop
+    select count(*)::integer * p_places into v_room
+      from "aftercommit".delivery_workers w
+     where w.worker <> p_worker and w.lease_until > v_now
+       and w.names @> jsonb_build_array(jsonb_build_object('kind', v_of.kind, 'name', v_of.name));
+    if v_room > 0 then
+      select v_room - count(*)::integer into v_room
+        from (select from jsonb_to_recordset(p_lanes) as a(kind text, name text, destination text, tenant text, priority smallint)
+                join "aftercommit".delivery_lanes l
+                  on l.kind = a.kind and l.name = a.name and l.destination = a.destination and l.tenant = a.tenant and l.priority = a.priority
+               cross join lateral (
+                 select from "aftercommit".deliveries d
+                  where d.lane = l.lane and d.run_at <= v_now and d.token is null
+                  order by d.run_at, d.id
+                  limit v_room) d
+               where a.kind = v_of.kind and a.name = v_of.name
+               limit v_room) unclaimed;
+    end if;
+    return query select v_of.kind, v_of.name, v_room;
+  end loop;
+end
+$aftercommit$;
+revoke all on function "aftercommit"."surplus_room" from public;
+comment on function "aftercommit"."surplus_room" is 'How many calls that wait in a process may become rows for other processes, by name: p_places for each other live worker that names the work, less the due rows of these lanes that no worker has claimed.';
 -- grants: none
 -- Takes the next version of a stream. The row lock comes before nextval, so that inside a stream the order of versions
 -- is the order of positions.
@@ -2584,6 +2621,7 @@ values ('delivery/add_deliveries', 'function', 'add_deliveries', null, 'eda6e5b7
        ('delivery/has_due_deliveries', 'function', 'has_due_deliveries', null, '2c4e883d3660bcb0f0916fcda5ef70382d2fcc2a0762263bd468645f338b3a58', 1),
        ('delivery/next_delivery_ms', 'function', 'next_delivery_ms', null, '59fc960bf4cdb958ac93f0c6d501f23212d38881d7c13210b39e766201e34121', 1),
        ('delivery/rotate_deliveries', 'function', 'rotate_deliveries', null, '33dd4711704710f957e20e5fc0a1819210dd485673894b06cd601a7cc6c05be2', 1),
+       ('delivery/surplus_room', 'function', 'surplus_room', null, 'a52a8225782b6ded6552d81167120914797ad52d9c93fe0e8ee6eed97f6d1a23', 1),
        ('log/next_version', 'function', 'next_version', null, 'e6ed26ba5d5e54c1cd9d5d0dcfb1b251a824cb012ac0be3a7a31ab73afa0197f', 1),
        ('log/append', 'function', 'append', null, '264051f65851dee274b7cbcb2439119a988329dea4d49e6544250ea4a84654c8', 1),
        ('log/append_many', 'function', 'append_many', null, 'bb71f3d0b60597bd97c5f55c676bf68bbf79f004909cfa2dba6be197df2b66c4', 1),
