@@ -3,14 +3,19 @@ import { mkdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:
 import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Waits until the file is this process's, which holds it until it ends. */
+/** Waits until the file is this process's, which holds it until it ends or calls what is returned. */
 export async function lock(file) {
   mkdirSync(dirname(file), { recursive: true })
   while (!take(file)) {
     if (!isHeld(file)) removeStale(file)
     await sleep(100)
   }
-  process.on('exit', () => rmSync(file, { force: true }))
+  const release = () => rmSync(file, { force: true })
+  process.on('exit', release)
+  return () => {
+    process.off('exit', release)
+    release()
+  }
 }
 
 function take(file) {

@@ -1,0 +1,138 @@
+/** The processes of a run, each with the production keeper and runners, and their end and restart. */
+import { createHealth, createRegistry, silentLogger } from '../../src/runtime/index.ts'
+import type { Definition } from '../../src/subscriptions/index.ts'
+import { toDefinition } from '../../src/subscriptions/index.ts'
+import { Keeper } from '../../src/subscriptions/keeper.ts'
+import { createSubscriptionMetrics } from '../../src/subscriptions/metrics.ts'
+import type { Store } from './database/store.ts'
+import type { Handlers } from './handlers.ts'
+import type { Ledger } from './ledger.ts'
+import { type Log, SimulatedTailer } from './log.ts'
+import { Path } from './path.ts'
+import type { Plan } from './plan.ts'
+import { Process } from './process.ts'
+import type { World } from './world.ts'
+
+export interface Running {
+  readonly process: Process
+  readonly path: Path
+  readonly tailer: SimulatedTailer
+  readonly keeper: Keeper
+}
+
+export interface ClusterParts {
+  readonly world: World
+  readonly store: Store
+  readonly log: Log
+  readonly plan: Plan
+  readonly ledgers: readonly Ledger[]
+  readonly handlers: () => Handlers
+  readonly isHealed: () => boolean
+}
+
+export class Cluster {
+  readonly #parts: ClusterParts
+  /** By place: one process runs in each. */
+  readonly places: (Running | undefined)[]
+  #started = 0
+
+  constructor(parts: ClusterParts) {
+    this.#parts = parts
+    this.places = Array.from({ length: parts.plan.processes }, () => undefined)
+  }
+
+  get running(): Running[] {
+    return this.places.filter((one) => one !== undefined)
+  }
+
+  startAll(): void {
+    for (let place = 0; place < this.places.length; place++) this.#start(place)
+  }
+
+  /** `lockMs`: for so long the server keeps the connections of a process that is gone. */
+  kill(process: Process, lockMs: number): void {
+    const place = this.places.findIndex((one) => one?.process === process)
+    if (place < 0) return
+    process.world.note(() => `${process.name} is killed`)
+    const { path } = this.places[place]!
+    process.die(lockMs)
+    path.cut(true)
+    for (const ledger of this.#parts.ledgers) ledger.died((call) => process.calls.has(call))
+    this.places[place] = undefined
+    process.world.after(process.world.random.between(10, 3_000), () => this.#start(place))
+  }
+
+  /** As a rolling restart does it. */
+  stop({ process, keeper }: Running): void {
+    process.world.note(() => `${process.name} is asked to stop`)
+    const gone = () => this.kill(process, 0)
+    keeper.stop().then(gone, gone)
+  }
+
+  #start(place: number): void {
+    const { world, store, log, plan, isHealed } = this.#parts
+    const process = new Process(`p${place}.${++this.#started}`, world, store)
+    const path = new Path({ process, store, plan: plan.path, isHealed, kill: (one) => this.kill(one, 50) })
+    const tailer = new SimulatedTailer(log, path, process, plan.path.recent)
+    const { clock } = process
+    const logger = silentLogger
+    const registry = createRegistry({ clock })
+    const metricsOf = createSubscriptionMetrics(registry)
+    const { database } = path
+    const keeper = new Keeper({
+      database,
+      clock,
+      logger,
+      metrics: registry,
+      health: createHealth({ clock }),
+      process: process.name,
+      autoRedrive: undefined,
+      lock: () => process.lock,
+      drainMs: () => 5_000,
+      place: async () => 1n,
+      runnerParts: ({ id }) => ({
+        database,
+        tailer: tailer as never,
+        clock,
+        logger,
+        tellsDetails: false,
+        metrics: metricsOf(id),
+        definitions: undefined,
+        wrapTransaction: (tx) => tx,
+        limit: undefined,
+        storeStacks: false,
+      }),
+    })
+    for (const ledger of this.#parts.ledgers) keeper.add(this.#define(ledger, process, keeper))
+    this.places[place] = { process, path, tailer, keeper }
+    world.note(() => `${process.name} starts`)
+    void keeper.start()
+  }
+
+  #define(ledger: Ledger, process: Process, keeper: Keeper): Definition {
+    const { store, handlers } = this.#parts
+    const { id, onFailure, concurrency, checkpoint, actions, mostUnsaved } = ledger.plan
+    const isObserver = actions > 0
+    const termOf = () => Number(keeper.runner(id)!.lease.term)
+    return toDefinition(
+      {
+        id,
+        onFailure,
+        concurrency,
+        checkpoint,
+        retry: { maxAttempts: 3, initialDelay: '50ms', maxDelay: '1s' },
+        timeout: isObserver ? '3d' : '6s',
+        handle: (event, context) =>
+          isObserver
+            ? handlers().observe(process, ledger, termOf(), event, context)
+            : handlers().handle(process, ledger, termOf(), event, context),
+      },
+      {
+        kind: isObserver ? 'observers' : 'subscription',
+        leaves: isObserver,
+        mostUnsaved: store.isOff('bound') ? Number.POSITIVE_INFINITY : mostUnsaved,
+        ...(isObserver || store.isOff('order of keys') ? { keyOf: (event) => event.id } : {}),
+      },
+    )
+  }
+}

@@ -1,0 +1,51 @@
+/**
+ * The simulated database: tables in memory, and the meaning of each statement that the code under test sends. A statement
+ * happens as a whole, at one moment of virtual time. Its safeties can be switched off one by one, to show that the
+ * simulation finds what each of them guards against.
+ */
+import type { World } from '../world.ts'
+import type { Safety } from './safeties.ts'
+import { type PartitionRow, Tables } from './tables.ts'
+
+/** What the database tells those who keep the ledgers, at the moment of the commit. */
+export interface Witness {
+  /** Another owner. */
+  onTerm(id: string): void
+  /** `term`: of the owner that wrote. */
+  onCheckpoint(id: string, term: number): void
+  onLeft(kind: 'row' | 'letter', owner: string, eventId: string): void
+}
+
+export class Store extends Tables {
+  readonly world: World
+  readonly witness: Witness
+  /** Which start of the server this is. */
+  server = 1
+  /** It takes connections. */
+  isUp = true
+  /** Processes whose connection holds their lock. */
+  readonly locks = new Set<string>()
+  readonly #off: ReadonlySet<Safety>
+
+  constructor(world: World, witness: Witness, off: ReadonlySet<Safety>) {
+    super()
+    this.world = world
+    this.witness = witness
+    this.#off = off
+  }
+
+  get now(): number {
+    return this.world.now
+  }
+
+  isOff(safety: Safety): boolean {
+    return this.#off.has(safety)
+  }
+
+  /** The partition, if the writer names its present term and, where the statement asks for it, this start of the server. */
+  ours(id: string, term: string, server?: string): PartitionRow | undefined {
+    const partition = this.partitions.get(id)
+    if (partition === undefined || (server !== undefined && server !== String(this.server))) return undefined
+    return this.isOff('term') || partition.term === Number(term) ? partition : undefined
+  }
+}
