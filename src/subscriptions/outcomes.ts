@@ -161,7 +161,7 @@ async function bury(run: RunState, item: Item, error: unknown): Promise<void> {
       sinceFirstMs: parts.clock.monotonic() - (item.firstTriedMs ?? parts.clock.monotonic()),
       parks,
     } as const
-    const written = await run.exclusively(() => {
+    const written = await run.once(() => {
       const checkpoint = progress.checkpoint(item.source === 'log' ? [item.event] : [])
       return writeLetter(database.control, run.lease, checkpoint, letter)
     })
@@ -181,7 +181,7 @@ async function bury(run: RunState, item: Item, error: unknown): Promise<void> {
 export async function park(run: RunState, items: readonly Item[]): Promise<void> {
   if (items.length === 0) return
   const { database } = run.parts
-  const parked = await run.exclusively(() => {
+  const parked = await run.once(() => {
     const checkpoint = run.progress.checkpoint(items.map(({ event }) => event))
     return parkEvents(database.control, run.lease, checkpoint, items)
   })
@@ -191,7 +191,7 @@ export async function park(run: RunState, items: readonly Item[]): Promise<void>
 
 /** After an unclean end: whether the event ended the process so often that it must not be begun again. */
 export async function isDeadly(run: RunState, item: Item): Promise<boolean> {
-  const tries = await run.exclusively(() =>
+  const tries = await run.once(() =>
     countTry(run.parts.database.control, run.lease, run.progress.checkpoint(), item.event.position),
   )
   if (tries === undefined) {

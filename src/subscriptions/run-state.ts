@@ -60,8 +60,16 @@ export interface RunState {
   nudge(): void
   /** Something may have become due. */
   wake(): void
-  /** Writes of the checkpoint run in here, one after the other, each when the outcome of the one before is known. */
+  /**
+   * Writes of the checkpoint run in here, one after the other, each when the outcome of the one before is known. A run that
+   * has lost its lease writes nothing more.
+   */
   exclusively<T>(write: () => Promise<T>): Promise<T>
+  /**
+   * The same for a write that has no number and is not repeated. Without an answer the database may still execute it, and a
+   * later write of this run would then be undone or undo it, so the run ends there.
+   */
+  once<T>(write: () => Promise<T>): Promise<T>
   /** The reason shown in the database is out of date once something succeeds. */
   showsReason: boolean
   /** For lines that may repeat themselves for hours. */

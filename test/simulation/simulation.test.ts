@@ -3,6 +3,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { SAFETIES, type Safety } from './database/safeties.ts'
 import { statementOf } from './database/statements.ts'
 import { main, type Verdict } from './main.ts'
+import type { Plan } from './plan.ts'
 import { play } from './simulation.ts'
 
 /** The first run from this seed on that broke a promise. */
@@ -38,6 +39,17 @@ describe('a safety that is switched off is missed', () => {
     const again = await play(broken!.seed, { without: [safety] })
     expect(again).toEqual(broken)
   })
+})
+
+test('a dead letter or a parked event that the server writes late takes no later checkpoint back', async () => {
+  const change = (plan: Plan): Plan => ({
+    ...plan,
+    events: 60,
+    subscriptions: [{ ...plan.subscriptions[0]!, onFailure: 'park', concurrency: 16, checkpoint: 'coalesced' }],
+    path: { ...plan.path, late: 0.2 },
+    fates: { ...plan.fates, flaky: 0.3, poison: 0 },
+  })
+  expect(await firstBroken(1, 40, { change })).toBeUndefined()
 })
 
 test('a statement that the simulated database does not know is named', () => {
