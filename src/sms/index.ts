@@ -12,6 +12,7 @@ import {
   type StatusCallbackParts,
 } from './status-callback.ts'
 
+export { isMessageId } from './message-id.ts'
 export type { FetchHandler, StatusCallbackOptions } from './status-callback.ts'
 
 export interface Sms {

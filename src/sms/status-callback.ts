@@ -4,6 +4,7 @@
  */
 import type { EmitRequest } from '../log/index.ts'
 import type { Logger } from '../runtime/index.ts'
+import { isMessageId } from './message-id.ts'
 import { isSignature, signCallback } from './signature.ts'
 
 export interface StatusCallbackOptions {
@@ -55,7 +56,7 @@ function toEvent(parameters: URLSearchParams, query: URLSearchParams): EmitReque
   const sid = parameters.get('MessageSid') ?? ''
   const status = parameters.get('MessageStatus') ?? ''
   const type = TYPES.get(status)
-  if (type === undefined || !/^[A-Za-z0-9]{8,64}$/.test(sid)) return undefined
+  if (type === undefined || !isMessageId(sid)) return undefined
   const code = parameters.get('ErrorCode')
   // The action put it into the address, and the signature covers the address.
   const causationId = query.get('aftercommit_event')

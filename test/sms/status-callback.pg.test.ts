@@ -44,6 +44,13 @@ describe('the status of a message', () => {
     expect(event).toMatchObject({ aggregateType: 'sms', aggregateId: SID, metadata: { causationId: 'evt-1' } })
   })
 
+  it('is kept for ids of every shape that the sms action takes', async () => {
+    const { ac, handle } = await open()
+    const ids = ['0198c2f4-3e12-7abc-9def-1e2345678901', '42', 'msg:eu.1~7']
+    for (const MessageSid of ids) expect((await handle(callback({ ...delivered, MessageSid }))).status).toBe(204)
+    expect((await ac.log.read()).map(({ aggregateId }) => aggregateId)).toEqual(ids)
+  })
+
   it('tells why a message failed', async () => {
     const { handle, events } = await open()
     await handle(callback({ ...delivered, MessageStatus: 'undelivered', ErrorCode: '30003' }))

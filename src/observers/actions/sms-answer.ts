@@ -1,14 +1,16 @@
 /**
- * What the API said about a message. The number in its body says more than the status: 21… is about this message and
- * stays wrong, 20429 is about the pace. Pure.
+ * Reads the answer of the API to a message. A 2xx means that the message was taken, whatever else the body holds: another attempt
+ * would send it again. Only a body that says `failed` or `undelivered` is a refusal then. Of refusals, the number in the body
+ * says more than the status: 21… is about this message and stays wrong, 20429 is about the pace. Pure.
  */
+import { isMessageId } from '../../sms/index.ts'
 import type { Answer } from '../network/index.ts'
 import type { Received } from '../observer-error.ts'
 import { isTransientStatus } from './call-http.ts'
 import { hide, toReceived } from './record.ts'
 
 export type SmsVerdict =
-  | { readonly kind: 'taken'; readonly sid: string; readonly status: string }
+  | { readonly kind: 'taken'; readonly sid: string | null; readonly status: string }
   | { readonly kind: 'refused'; readonly code: number | null; readonly transient: boolean }
 
 export interface SmsAnswer {
@@ -20,16 +22,27 @@ export interface SmsAnswer {
 export function readSmsAnswer(answer: Answer, secrets: readonly string[]): SmsAnswer {
   const { status } = answer
   const body = toTable(answer.start)
-  if (body === undefined) return { verdict: refused(null, status), response: toReceived(answer, secrets) }
-  const sid = typeof body.sid === 'string' && SID.test(body.sid) ? body.sid : undefined
+  if (body === undefined) {
+    const verdict = isTaken(status) ? taken(null, 'accepted') : refused(null, status)
+    return { verdict, response: toReceived(answer, secrets) }
+  }
+  const sid = isMessageId(body.sid) ? body.sid : null
   const state = typeof body.status === 'string' && WORD.test(body.status) ? body.status : 'accepted'
   // An error has its number under `code`; a message that failed at once has it under `error_code`.
   const code = toCode(body.code) ?? toCode(body.error_code)
-  if (status < 300 && sid !== undefined && state !== 'failed' && state !== 'undelivered') {
-    return { verdict: { kind: 'taken', sid, status: state }, response: kept(status, { sid, status: state }) }
+  if (isTaken(status) && state !== 'failed' && state !== 'undelivered') {
+    return { verdict: taken(sid, state), response: kept(status, { sid, status: state }) }
   }
   const said = typeof body.message === 'string' ? withoutNumbers(hide(body.message, secrets)) : undefined
   return { verdict: refused(code, status), response: kept(status, { code, sid, message: said }) }
+}
+
+function isTaken(status: number): boolean {
+  return status >= 200 && status < 300
+}
+
+function taken(sid: string | null, status: string): SmsVerdict {
+  return { kind: 'taken', sid, status }
 }
 
 function refused(code: number | null, status: number): SmsVerdict {
@@ -44,7 +57,6 @@ function isTransient(code: number | null, status: number): boolean {
 
 /** Too many requests, a fault of the API, a queue that is full. */
 const PASSING: ReadonlySet<number> = new Set([20_429, 20_500, 20_503, 20_504, 21_611, 30_001])
-const SID = /^[A-Za-z0-9]{8,64}$/
 const WORD = /^[a-z_]{1,20}$/
 
 function toTable(start: Buffer): Record<string, unknown> | undefined {

@@ -94,7 +94,8 @@ function prepare(config: SmsConfig, { templates, unguarded, clock, providers }: 
         })
       }
       const durationMs = clock.monotonic() - began
-      return { actionType: 'sms', success: true, message: `${verdict.status} as ${verdict.sid}`, durationMs, ...detail }
+      const said = verdict.sid === null ? `${verdict.status} without an id` : `${verdict.status} as ${verdict.sid}`
+      return { actionType: 'sms', success: true, message: said, durationMs, ...detail }
     },
     preview(request) {
       const { to, text } = compose(request)
@@ -153,7 +154,6 @@ function formsOf({ to, text }: Message): string[] {
 }
 
 function refusal(status: number, code: number | null): string {
-  if (status < 300 && code === null) return `answered with ${status} and no id of a message`
   return `answered with ${status}${code === null ? '' : ` (error ${code})`}`
 }
 
