@@ -116,6 +116,15 @@ function refused(accepted: number, refusals: readonly number[]): ObserverError {
 function toObserverError(error: unknown): ObserverError {
   const status = statusOf(error)
   const code = codeOf(error)
+  const certificate = certificateProblem(error)
+  if (certificate !== undefined) {
+    return new ObserverError(
+      'OB007',
+      `The certificate of the mail server is not trusted (${certificate}), so nothing was sent to it. Give the server a ` +
+        'certificate for the host in [providers.smtp], or name its authority in NODE_EXTRA_CA_CERTS. It is tried again as configured.',
+      { transient: true },
+    )
+  }
   if (status === 0) {
     const transient = !UNSENDABLE.has(code)
     const advice = transient ? 'It is tried again as configured.' : 'It is not tried again.'
@@ -133,6 +142,15 @@ function toObserverError(error: unknown): ObserverError {
 
 /** nodemailer's words for a mail that cannot be sent as it is. */
 const UNSENDABLE: ReadonlySet<string> = new Set(['EENVELOPE', 'EMESSAGE', 'ESTREAM', 'ECONFIG'])
+
+/** The word of OpenSSL or Node for a certificate that was refused, which nodemailer replaces by ESOCKET. */
+function certificateProblem(error: unknown): string | undefined {
+  const { originalCode } = (error ?? {}) as { originalCode?: unknown }
+  return typeof originalCode === 'string' && CERTIFICATE.test(originalCode) ? originalCode : undefined
+}
+
+const CERTIFICATE =
+  /^(CERT_[A-Z_]{1,60}|UNABLE_TO_[A-Z_]{1,60}|[A-Z_]{0,20}SELF_SIGNED_CERT[A-Z_]{0,20}|ERR_TLS_CERT_[A-Z_]{1,40})$/
 
 function statusOf(error: unknown): number {
   const { responseCode } = (error ?? {}) as { responseCode?: unknown }

@@ -1,7 +1,10 @@
-import { describe, expect, it } from 'vitest'
+import type { AddressInfo } from 'node:net'
+import { SMTPServer } from 'smtp-server'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { parseMailbox } from '../../../src/observers/actions/mailbox.ts'
 import { createMailer } from '../../../src/observers/actions/mailer.ts'
 import { systemClock } from '../../../src/runtime/index.ts'
+import { selfSigned } from '../../support/certificate.ts'
 import { eventually } from '../../support/eventually.ts'
 import { closedPort, tcpReceiver } from '../../support/receivers.ts'
 import { type SmtpScript, smtpReceiver } from '../../support/receivers-smtp.ts'
@@ -24,6 +27,21 @@ async function mailWith(config: Record<string, unknown>, script: SmtpScript = {}
 const plain = { to: 'ada@example.com', subject: 'Hello', text: 'Hi' }
 
 describe('an e-mail', () => {
+  it.each(['smtps', 'smtp'] as const)('to a server whose certificate is not trusted says so (%s)', async (scheme) => {
+    const { key, cert } = selfSigned({ ip: '127.0.0.1' })
+    const server = new SMTPServer({ secure: scheme === 'smtps', authOptional: true, key, cert })
+    server.on('error', () => {})
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', () => resolve()))
+    onTestFinished(() => new Promise<void>((resolve) => server.close(() => resolve())))
+    const url = `${scheme}://127.0.0.1:${(server.server.address() as AddressInfo).port}`
+    const providers = { smtp: { url: { reveal: () => url }, from: 'Shop <shop@example.com>' } }
+    const error = await failureOf(() => prepare('email', plain, { providers }).run(requestFor()))
+    expect(error).toMatchObject({ code: 'OB007', transient: true })
+    expect(error.message).toMatch(
+      /certificate of the mail server is not trusted \(\w*SELF_SIGNED\w*\).*NODE_EXTRA_CA_CERTS/,
+    )
+  })
+
   it('arrives with its recipients, subject and both bodies rendered', async () => {
     const { server, action } = await mailWith({
       to: ['{{ customer.name }} <{{ customer.email }}>', 'archive@example.com'],
