@@ -27,7 +27,7 @@ export function formatAggregate({ aggregateType, aggregateId }: AftercommitEvent
 }
 
 export function formatPayload(event: AftercommitEvent): string {
-  if (event.payload instanceof Undecodable) return `(cannot be read: ${event.payload.reason})`
+  if (event.payload instanceof Undecodable) return `(cannot be read: ${event.payload.reason}) ${event.payload.raw}`
   return stringifyJson(event.payload, { maxBytes: Number.MAX_SAFE_INTEGER, maxDepth: 1_000 })
 }
 
@@ -56,5 +56,5 @@ export function toFull(event: AftercommitEvent, { reveal = false } = {}): Record
 }
 
 function readable(value: unknown): unknown {
-  return value instanceof Undecodable ? { undecodable: value.reason } : value
+  return value instanceof Undecodable ? { undecodable: value.reason, raw: value.raw } : value
 }

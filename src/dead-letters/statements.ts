@@ -13,24 +13,30 @@ import type { DeadLetter, LetterKind, LetterStatus } from './letter.ts'
 
 /**
  * An event as it is copied beside a letter. Its own limits were checked when it was appended. A payload that could not be
- * read is copied as the reason why; the log keeps what was stored.
+ * read is copied as the reason and the beginning of the stored text; the log keeps the whole until its retention ends.
  */
 export function copyEvent(event: AftercommitEvent): string {
   const wire = toWire(event)
   const { payload } = event
-  const copied = payload instanceof Undecodable ? { ...wire, payload: { [UNDECODABLE]: payload.reason } } : wire
+  const copied = payload instanceof Undecodable ? { ...wire, payload: toCopied(payload) } : wire
   return stringifyJson(copied, { maxBytes: Number.MAX_SAFE_INTEGER, maxDepth: 1_000, name: 'event' })
 }
 
 export function eventOfCopy(text: string): AftercommitEvent {
   const wire = parseJson(text, { maxDepth: 1_010 }) as WireEvent
-  const reason = (wire.payload as Record<string, unknown> | null)?.[UNDECODABLE]
-  if (typeof reason === 'string') return fromWire({ ...wire, payload: new Undecodable(reason) })
+  const { [UNDECODABLE]: reason, raw } = (wire.payload ?? {}) as Record<string, unknown>
+  if (typeof reason === 'string') {
+    return fromWire({ ...wire, payload: new Undecodable(reason, typeof raw === 'string' ? raw : '') })
+  }
   // Redriven it may be tried several times, and each try is given a copy of its own.
   return toStoredEvent(fromWire(wire))
 }
 
 const UNDECODABLE = '$undecodable'
+
+function toCopied({ reason, raw }: Undecodable): Record<string, string> {
+  return { [UNDECODABLE]: reason, raw }
+}
 
 export interface LetterFilter {
   readonly kind?: LetterKind | undefined

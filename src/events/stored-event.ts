@@ -113,6 +113,6 @@ function readJson(text: string | null): unknown {
   try {
     return parseJson(text)
   } catch (error) {
-    return new Undecodable(error instanceof Error ? error.message : 'The JSON text cannot be read.')
+    return new Undecodable(error instanceof Error ? error.message : 'The JSON text cannot be read.', text)
   }
 }

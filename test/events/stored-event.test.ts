@@ -121,9 +121,14 @@ describe('a payload that cannot be read', () => {
     expect(event.payload instanceof Undecodable).toBe(expected)
   })
 
+  it('keeps at most 65,536 characters of what cannot be read', () => {
+    const event = storedEvent({ payload: `${'['.repeat(70_000)}${']'.repeat(70_000)}` })
+    expect((event.payload as Undecodable).raw).toBe('['.repeat(65_536))
+  })
+
   it('is not looked for where the text is missing or was read before', () => {
     expect(isUndecodable(storedEvent({ payload: null }))).toBe(false)
     expect(isUndecodable(sampleEvent())).toBe(false)
-    expect(isUndecodable(sampleEvent({ payload: new Undecodable('too deep') }))).toBe(true)
+    expect(isUndecodable(sampleEvent({ payload: new Undecodable('too deep', '[[') }))).toBe(true)
   })
 })

@@ -1,7 +1,8 @@
 /** What becomes of an event whose handler fails: tries, words, dead letters, and what the rest of the log does meanwhile. */
+import { inspect } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { defineEvents, runWithCause } from '../../src/index.ts'
+import { defineEvents, runWithCause, type Undecodable } from '../../src/index.ts'
 import { GiveUp, RetryAfter } from '../../src/subscriptions/index.ts'
 import { instance, openLog } from '../log/support/open-log.ts'
 import { eventually } from '../support/eventually.ts'
@@ -252,6 +253,19 @@ describe('events that must not reach the handler', () => {
       return letter?.status === 'dead' && letter.attempts > before.attempts
     })
     expect(seen.ids).toEqual(['after'])
+  })
+
+  it('one whose stored payload cannot be read keeps its text in the letter, and printing the letter shows none of it', async () => {
+    const { ac, sql } = await openSubscriptions()
+    await sql.query(
+      `select aftercommit.emit('lamp.lit', 'lamp', 'deep', (repeat('[', 1100) || '"canary"' || repeat(']', 1100))::jsonb, id => 'deep')`,
+    )
+    ac.subscribe({ id: 'sub', handle: () => {} })
+    await ac.drain()
+    const [letter] = await ac.deadLetters.list({ eventId: 'deep' })
+    const payload = letter!.event.payload as Undecodable
+    expect(payload.raw).toBe(`${'['.repeat(1_100)}"canary"${']'.repeat(1_100)}`)
+    expect(inspect(letter, { depth: null, showHidden: true })).not.toContain('canary')
   })
 
   it('one of a newer schema version makes the process give up the lease, and newer code handles it', async () => {
