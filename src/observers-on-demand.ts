@@ -170,6 +170,19 @@ export function createObservers(parts: ObserversParts): ObserversPart {
     engine ??= config.createEngine(parts)
     await engine.apply(next)
     logger.info({ observers: next.observers.length }, 'observers in force')
+    await warnOfLacking(next)
+  }
+
+  /** Rules stay in force: what an action lacks may be created at any time, and other actions do not need it. */
+  async function warnOfLacking({ observers: configs }: InForce): Promise<void> {
+    const { config } = await tools()
+    try {
+      for (const { reason, ...fields } of await config.findLacking(configs)) {
+        logger.warn(fields, `an action cannot run yet and its events become dead letters. ${reason}`)
+      }
+    } catch (error) {
+      logger.warn({ err: error }, 'the database could not be asked for what actions need')
+    }
   }
 
   async function load(name: string): Promise<ConfigurationDiff | null> {
@@ -310,9 +323,10 @@ export function createObservers(parts: ObserversParts): ObserversPart {
       return judgeUrl(address, parseRules(current?.settings.network.allow ?? []))
     },
     async diagnose() {
-      const { diagnoseProviders, diagnoseStrays } = await import('./observers/index.ts')
+      const { diagnoseLacking, diagnoseProviders, diagnoseStrays } = await import('./observers/index.ts')
       const providers = current ? await diagnoseProviders(current.settings, parts.database, parts.clock) : []
-      return [await diagnoseStrays(parts.database), ...providers]
+      const lacking = await diagnoseLacking(current?.observers ?? [])
+      return [await diagnoseStrays(parts.database), ...providers, ...lacking]
     },
     async reindex(options = {}) {
       const { config, looking } = await rules()

@@ -59,6 +59,11 @@ export interface PreparedAction {
   toTimeout?(): ObserverError
   /** Before it is put in force: throws OB012 for what only the database can tell. */
   ready?(): Promise<void>
+  /**
+   * What the database lacks for it, as a sentence; undefined when nothing is lacking. Asked at start, by `doctor`, and by
+   * `observers validate --database`.
+   */
+  lacks?(): Promise<string | undefined>
   /** Done when it returns or resolves; throws `ObserverError` otherwise. */
   run(request: ActionRequest): ActionResult | Promise<ActionResult>
   /** Sends nothing. Throws what `run` would throw before sending: a template that fails, an address that is refused. */

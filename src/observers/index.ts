@@ -49,6 +49,7 @@ export { createExecutor, createRunningObserver, type EventOutcome } from './exec
 export { type EventExplanation, type ExplainedAction, type ExplainedObserver, explainEvent } from './explain.ts'
 export type { ActionState, ExplainedAttempt } from './explain-action.ts'
 export type { RuleVerdict } from './explain-rule.ts'
+export { diagnoseLacking, findLacking } from './lacking.ts'
 export { listedEnv } from './listed-env.ts'
 export { judgeUrl, parseRules } from './network/index.ts'
 export { createPreparing, type Preparing } from './preparing.ts'

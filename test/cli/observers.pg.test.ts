@@ -64,6 +64,24 @@ describe('observers validate', () => {
   })
 })
 
+describe('observers validate with a database', () => {
+  const rules = `
+[observers.invoices]
+on = "lamp.lit"
+actions = [{ type = "database", name = "bill", function = "billing.notify" }]
+`
+
+  it('names a function that is missing there, and exits with 3', async () => {
+    const { url } = await testDatabase({ migrated: true })
+    const cwd = folderWith(rules)
+    expect(await runCli(['observers', 'validate'], { cwd })).toMatchObject({ code: 0 })
+    const { code, stderr } = await runCli(['observers', 'validate', '--database', url], { cwd })
+    expect(code).toBe(3)
+    expect(stderr).toContain('observers.invoices, action bill')
+    expect(stderr).toContain('there is no such schema')
+  })
+})
+
 describe('observers test', () => {
   it('tells what rules would have done, with examples, and calls no handler', async () => {
     const { env } = await lamps({ id: 'a', payload: { watts: 100, room: 'hall' } }, { id: 'b', payload: { watts: 40 } })

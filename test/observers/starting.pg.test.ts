@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import type { Aftercommit } from '../../src/instance.ts'
 import { openSubscriptions } from '../subscriptions/support/open-subscriptions.ts'
 import { eventually } from '../support/eventually.ts'
+import { collectingLogger } from '../support/logger.ts'
 
 const rule = { name: 'erp', on: 'lamp.lit', actions: [{ type: 'custom', name: 'call', handler: 'call' }] }
 
@@ -76,4 +77,26 @@ test('an error that no database can store costs no record', async () => {
     const { rows } = await sql.query('select count(distinct event_id)::integer as n from aftercommit.runs')
     return rows[0].n === 10
   })
+})
+
+test('names at start and in doctor each SQL function that actions need and cannot call, and starts all the same', async () => {
+  const { lines, logger } = collectingLogger()
+  const { ac, sql, emit } = await openSubscriptions({ logger })
+  const actions = [{ type: 'database', name: 'bill', function: 'billing.notify' }]
+  await ac.observers.add({ name: 'invoices', on: 'lamp.lit', actions })
+  await ac.start()
+  expect(lines.filter((line) => line.startsWith('warn'))).toEqual([
+    expect.stringContaining('billing.notify cannot be called: there is no such schema'),
+  ])
+  expect((await ac.doctor()).find(({ check }) => check === 'actions')).toMatchObject({
+    level: 'problem',
+    message: expect.stringContaining('invoices/bill'),
+  })
+  await sql.query('create schema billing; create table billed (event jsonb)')
+  await sql.query(
+    'create function billing.notify(event jsonb) returns void language sql as $$ insert into public.billed values (event) $$',
+  )
+  expect((await ac.doctor()).filter(({ check }) => check === 'actions')).toEqual([])
+  await emit('a')
+  await eventually(async () => (await sql.query('select from billed')).rowCount === 1)
 })

@@ -9,6 +9,7 @@ import {
 } from '../../conditions/index.ts'
 import type { Settings } from '../../configuration/index.ts'
 import type { EventDefinition } from '../../events/index.ts'
+import type { Pool } from '../../postgres/index.ts'
 import { silentLogger, systemClock } from '../../runtime/index.ts'
 import type { ActionType, CustomHandler } from '../action.ts'
 import { createActionContext, createActionTypes, createTemplateCompiler, prepareAction } from '../actions/index.ts'
@@ -68,18 +69,27 @@ export function shareExpressions(): CompileShared {
   }
 }
 
-/** Enough to find every mistake that can be found without the application: it knows no events and no handlers. */
-export function checkOnlyPorts(env: CheckPorts['env'], own: readonly ActionType[] = []): CheckPorts {
-  return { actionTypes: createActionTypes(own), env, ...conditionPorts, prepare: prepareForChecking }
+/**
+ * Enough to find every mistake that can be found without the application: it knows no events and no handlers. With a database,
+ * prepared actions can be asked what they lack there.
+ */
+export function checkOnlyPorts(
+  env: CheckPorts['env'],
+  own: readonly ActionType[] = [],
+  database: Pick<Pool, 'transaction'> = NO_DATABASE,
+): CheckPorts {
+  const prepare = (settings: Settings) => prepareForChecking(settings, database)
+  return { actionTypes: createActionTypes(own), env, ...conditionPorts, prepare }
 }
 
-function prepareForChecking({
-  providers,
-  emailTemplates,
-  redis,
-  network: { allow },
-  templates: { env },
-}: Settings): PrepareAction {
+const NO_DATABASE: Pick<Pool, 'transaction'> = {
+  transaction: () => Promise.reject(new Error('Nothing runs while a file is checked.')),
+}
+
+function prepareForChecking(
+  { providers, emailTemplates, redis, network: { allow }, templates: { env } }: Settings,
+  database: Pick<Pool, 'transaction'>,
+): PrepareAction {
   const handlers = new Map<string, CustomHandler>()
   const compile = shareExpressions()
   const known = { env, events: undefined }
@@ -92,7 +102,7 @@ function prepareForChecking({
     redis,
     allow,
     handlers,
-    database: { transaction: () => Promise.reject(new Error('Nothing runs while a file is checked.')) },
+    database,
     logger: silentLogger,
     clock: systemClock,
     schema: 'aftercommit',

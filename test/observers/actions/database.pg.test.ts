@@ -1,4 +1,5 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import type { Transaction, TransactionOptions } from '../../../src/postgres/index.ts'
 import { connect, openTestDatabase } from '../../support/database.ts'
 import { failureOf, prepare, requestFor } from './support.ts'
 
@@ -64,6 +65,46 @@ describe('a database action', () => {
     const error = await failureOf(() => action.run(requestFor()))
     expect(error).toMatchObject({ code: 'OB011', transient, message: expect.stringContaining(state) })
     expect(error.message).not.toContain('canary')
+  })
+
+  it.each([
+    ['is missing', 'select 1', 'notify', 'there is no such function'],
+    [
+      'takes something else',
+      'create function notify(a int) returns void language sql as $$$$',
+      'notify',
+      'no such function',
+    ],
+    ['is in a schema that is missing', 'select 1', 'billing.notify', 'there is no such schema'],
+    ['is a procedure', 'create procedure notify(event jsonb) language sql as $$$$', 'notify', 'it is no function'],
+  ])('whose function %s says so before an event comes, and makes one attempt', async (_, sql, name, reason) => {
+    const { action } = await databaseWith(sql, name)
+    expect(await action.lacks!()).toContain(reason)
+    expect(await failureOf(() => action.run(requestFor()))).toMatchObject({ code: 'OB011', transient: false })
+  })
+
+  it('whose function is not allowed to its role says so before an event comes', async () => {
+    const { db, url } = await openTestDatabase({ migrated: true })
+    const owner = await connect(url)
+    await owner.query(
+      `create schema billing; ${keeping('billing.notify')}; create table seen (event jsonb, setting text)`,
+    )
+    await owner.query('revoke execute on function billing.notify from public; grant usage on schema billing to public')
+    const role = `poor_${process.pid}`
+    await owner.query(`create role ${role}`)
+    onTestFinished(async () => void (await owner.query(`drop role ${role}`)))
+    const as = {
+      transaction: (fn: (tx: Transaction) => Promise<unknown>, options?: TransactionOptions) =>
+        db.transaction(async (tx) => {
+          await tx.query(`set local role ${role}`)
+          return fn(tx)
+        }, options),
+    }
+    const action = prepare('database', { function: 'billing.notify' }, { database: as as never })
+    expect(await action.lacks!()).toContain('Grant USAGE on the schema and EXECUTE on the function')
+    const allowed = prepare('database', { function: 'billing.notify' }, { database: db })
+    expect(await allowed.lacks!()).toBeUndefined()
+    expect((await owner.query('select from seen')).rowCount).toBe(0)
   })
 
   it('whose function does not exist says so and is not tried again', async () => {
