@@ -16,7 +16,7 @@ export interface EmittingParts {
   readonly metrics: Registry
   readonly telemetry: Telemetry
   readonly definitions: EventDefinitions | undefined
-  readonly limits: Pick<EmitSettings, 'maxPayloadBytes' | 'maxNesting' | 'maxDepth'>
+  readonly limits: Pick<EmitSettings, 'maxPayloadBytes' | 'maxNesting' | 'maxDepth' | 'prepareOnClients'>
   /** The schema refused an append: a newer version has migrated it. */
   readonly onSchemaTooNew: () => void
   /** Whether somebody reads lines at debug level. */

@@ -82,6 +82,13 @@ export interface LogOptions {
   readonly maxNesting?: number | undefined
   /** How many causes an event may have behind it. */
   readonly maxDepth?: number | undefined
+  /**
+   * Prepare the statement that appends on clients of `pg` that you pass, too: an append takes a quarter less of the
+   * server's time. Only for clients that lead straight to the server and keep their prepared statements. Behind a pooler, or after
+   * DEALLOCATE or DISCARD, the next append fails with 26000 and aborts your transaction. The instance's own connections find
+   * that out by themselves. Default: false.
+   */
+  readonly prepareOnClients?: boolean | undefined
 }
 
 export function withDefaults(options: AftercommitOptions) {
@@ -112,6 +119,7 @@ export function withDefaults(options: AftercommitOptions) {
       maxPayloadBytes: toBytes(log.maxPayload ?? '1MB', 'log.maxPayload'),
       maxNesting: count(log.maxNesting ?? 64, 'log.maxNesting'),
       maxDepth: count(log.maxDepth ?? 32, 'log.maxDepth'),
+      prepareOnClients: log.prepareOnClients ?? false,
     },
   }
 }

@@ -11,6 +11,7 @@ import { createReactions, type Reactions } from './reactions.ts'
 import type { Reservation } from './reservations.ts'
 import type { TakenAlong } from './settler.ts'
 import { type AddedRow, addDeliveries, type ClaimedRow } from './statements.ts'
+import { createSurplus } from './surplus.ts'
 import { createTrouble } from './trouble.ts'
 import { Worker } from './worker.ts'
 
@@ -62,6 +63,8 @@ export interface Claiming {
 export function createDelivering(options: DeliveryOptions): Delivering {
   const { database, clock, logger, metrics, health } = options
   const lanes = createLanes(database.control)
+  /** Live workers of other processes. */
+  let others = 0
   const lease = new Lease({
     database,
     clock,
@@ -74,6 +77,7 @@ export function createDelivering(options: DeliveryOptions): Delivering {
     onLost: () => worker.lose(),
     onChange: () => worker.endCancelled(),
     onNews(news, askedAt) {
+      others = news.others
       trouble.learn(news, askedAt)
       if (news.marked) void place()
       worker.wake()
@@ -168,6 +172,12 @@ export function createDelivering(options: DeliveryOptions): Delivering {
         outcomes: worker.outcomes,
         places: worker.places,
         mostPerDestination: mostPerDestination(options.concurrency),
+        surplus: createSurplus({
+          db: database.control,
+          worker: () => lease.worker,
+          others: () => others,
+          places: options.concurrency,
+        }),
         isAble: () => worker.isAble,
         onRow: (destination, delayMs) => worker.added(destination, delayMs),
       }),

@@ -40,7 +40,7 @@ export function toLeftLetter(
 }
 
 /** Rows that run in order by a key share one lane for all tenants and priorities. */
-function laneOf({ work: { kind, name }, destination, key, tenant, priority }: Reaction): LeftLane {
+export function laneOf({ work: { kind, name }, destination, key, tenant, priority }: Reaction): LeftLane {
   return { kind, name, destination, ...(key === null ? { tenant, priority } : { tenant: '', priority: 0 }) }
 }
 

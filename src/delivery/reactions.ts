@@ -6,7 +6,7 @@
  *   failed                  a row that waits for the next attempt, or a dead letter
  *   slow                    the call holds its event, and nothing else: later events pass it, and what other actions of its
  *                           event leave is written at once
- *   no place for too long   a row that is due
+ *   no place for too long   a row that is due; sooner where other processes have room for it
  *   limited, paused, behind an earlier one of its key, or suspected of ending the process   a row that is due
  *   the subscription ends   calls are aborted and nothing is left: the next owner does them again
  */
@@ -19,12 +19,13 @@ import type { NewDelivery, RunContext, Work } from './delivery.ts'
 import { decideOutcome } from './failure.ts'
 import { createHeldKeys } from './held-keys.ts'
 import type { Lease } from './lease.ts'
-import { rowOf, toLeftLetter, toLeftRow } from './left-row.ts'
+import { laneOf, rowOf, toLeftLetter, toLeftRow } from './left-row.ts'
 import { createNursery } from './nursery.ts'
 import type { OutcomeParts } from './outcomes.ts'
 import { timedOut } from './run.ts'
 import type { SharedPlaces } from './shared-places.ts'
 import { createSlots } from './slots.ts'
+import type { Surplus } from './surplus.ts'
 
 /** A migration under way may refuse for a moment what is right. */
 const MOST_REFUSALS = 6
@@ -69,6 +70,7 @@ export interface ReactionParts {
   readonly outcomes: OutcomeParts
   readonly places: SharedPlaces
   readonly mostPerDestination: number
+  readonly surplus?: Surplus
   /** Whether this process has registered anything. */
   readonly isAble: () => boolean
   /** A row was committed that is due after this delay. */
@@ -99,7 +101,7 @@ export function createReactions(parts: ReactionParts): Reactions {
   const { clock, lease, outcomes } = parts
   const { trouble, logger } = outcomes
   const held = createHeldKeys(parts.db, clock)
-  const slots = createSlots(clock, parts.places, parts.mostPerDestination)
+  const slots = createSlots(clock, parts.places, parts.mostPerDestination, parts.surplus)
   const nursery = createNursery()
   /** The end of the last reaction of each name and key. */
   const tails = new Map<string, Promise<void>>()
@@ -109,7 +111,7 @@ export function createReactions(parts: ReactionParts): Reactions {
   function begin(reaction: Reaction, left: Leftovers, signal: () => AbortSignal): Promise<void> | undefined {
     if (reaction.key !== null) return inOrder(reaction, reaction.key, left, signal)
     if (mustWait(reaction)) return keep(reaction, left)
-    const slot = slots.take(placeOf(reaction))
+    const slot = slots.take(placeOf(reaction), laneOf(reaction))
     return slot === true
       ? attempt(reaction, left, signal)
       : slot.then((isOurs) => attemptLate(reaction, isOurs, left, signal))

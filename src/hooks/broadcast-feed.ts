@@ -4,7 +4,7 @@
  */
 import { setImmediate as yieldTurn } from 'node:timers/promises'
 import type { EventDefinitions } from '../events/index.ts'
-import { type AnyEvent, liftEvent, type Tailer } from '../log/index.ts'
+import { type AnyEvent, Follower, liftEvent, type Tailer } from '../log/index.ts'
 import {
   type Clock,
   createLoop,
@@ -40,9 +40,10 @@ export function createBroadcastFeed(parts: FeedParts): { broadcaster: Broadcaste
   })
   for (const policy of ['drop', 'drop_oldest']) dropped.labels({ policy }).inc(0)
   const logRepeatedly = createThrottledLog({ logger, clock })
-  const page = Math.max(1, Math.min(PAGE, Math.floor(ring / 2)))
-  /** Where it stands; undefined while nobody listens. */
-  let place: { position: bigint; epoch: number } | undefined
+  const most = Math.max(1, Math.min(PAGE, Math.floor(ring / 2)))
+  const follower = new Follower(tailer)
+  /** Where the feed stands; undefined without subscribers. */
+  let position: bigint | undefined
 
   const broadcaster = createBroadcaster<SystemEvent>({
     ring,
@@ -59,7 +60,7 @@ export function createBroadcastFeed(parts: FeedParts): { broadcaster: Broadcaste
       )
     },
     onSubscribe() {
-      if (loop.state === 'running' || loop.state === 'restarting') place ??= head()
+      if (loop.state === 'running' || loop.state === 'restarting') position ??= head()
       loop.wake()
     },
   })
@@ -72,32 +73,30 @@ export function createBroadcastFeed(parts: FeedParts): { broadcaster: Broadcaste
     async run(context) {
       for (;;) {
         if (broadcaster.subscriberCount === 0) {
-          place = undefined
+          position = undefined
           await context.wait(60_000)
           continue
         }
-        // In another epoch a place means nothing: subscribers keep no position, so they go on with what is new.
-        if (place === undefined || place.epoch !== tailer.epoch) place = head()
-        if (tailer.frontier <= place.position) {
-          await waitForMore(place.position, context.wait)
+        // In another epoch a place means nothing: subscribers keep no position, so they go on with new events.
+        if (position === undefined || follower.hasLostPlace) position = head()
+        if (!follower.hasMore(position)) {
+          await follower.idle(position, { wake: () => loop.wake(), wait: () => context.wait(60_000) })
           continue
         }
-        const { events, upTo } = await tailer.read(place.position, page)
-        for (const event of events) send(event)
-        place.position = upTo
+        const page = await follower.read(position, most)
         context.beat()
+        if (page === undefined) continue
+        for (const event of page.events) send(event)
+        position = page.upTo
         // Subscribers run between pages, or the second page would push out what they had no chance to read.
         await yieldTurn()
       }
     },
   })
 
-  const head = () => ({ position: tailer.frontier, epoch: tailer.epoch })
-
-  async function waitForMore(position: bigint, wait: (ms: number) => Promise<unknown>): Promise<void> {
-    const over = new AbortController()
-    void tailer.waitBeyond(position, over.signal).then(() => over.signal.aborted || loop.wake())
-    await wait(60_000).finally(() => over.abort())
+  function head(): bigint {
+    follower.enterEpoch()
+    return tailer.frontier
   }
 
   function send(event: AnyEvent): void {

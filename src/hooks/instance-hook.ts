@@ -13,7 +13,7 @@
  */
 import { AftercommitError } from '../errors.ts'
 import type { EventDefinitions } from '../events/index.ts'
-import { type AnyEvent, FIRST_WINDOW, type Tailer } from '../log/index.ts'
+import { type AnyEvent, Follower, type Tailer } from '../log/index.ts'
 import type { Database } from '../postgres/index.ts'
 import {
   type Clock,
@@ -33,7 +33,6 @@ import type { Hook, HookStatus, StartReason } from './hook.ts'
 import { HookCalls } from './hook-calls.ts'
 import { callOnStop, loadOnce } from './loading.ts'
 import { createHookMetrics, type HookMetrics } from './metrics.ts'
-import { readPage } from './read-page.ts'
 import { Readiness } from './readiness.ts'
 
 export interface HookParts {
@@ -60,11 +59,10 @@ export class InstanceHook {
   readonly #metrics: HookMetrics
   readonly #readiness: Readiness
   readonly #calls: HookCalls
+  readonly #follower: Follower
   readonly #logRepeatedly
   #stopping = new AbortController()
   #position = 0n
-  #window = FIRST_WINDOW
-  #epoch = 0
   /** Why it has to load; undefined once it has. */
   #loadReason: StartReason | undefined = 'start'
   /** Where the frontier was when it had loaded; undefined once it has come there. */
@@ -80,6 +78,7 @@ export class InstanceHook {
     this.#parts = parts
     this.#metrics = createHookMetrics(metrics, hook.name)
     this.#readiness = new Readiness(hook, parts)
+    this.#follower = new Follower(parts.tailer, { type: hook.typeExpression })
     this.#logRepeatedly = createThrottledLog({ logger, clock })
     this.#loop = createLoop({
       name: `hook ${hook.name}`,
@@ -179,7 +178,7 @@ export class InstanceHook {
   #lostPlace(): StartReason | undefined {
     const { tailer } = this.#parts
     if (this.#loadReason !== undefined) return undefined
-    if (tailer.epoch !== this.#epoch) return 'epoch'
+    if (this.#follower.hasLostPlace) return 'epoch'
     return this.#canLoad && tailer.frontier - this.#position > MAX_LAG ? 'lag' : undefined
   }
 
@@ -230,7 +229,7 @@ export class InstanceHook {
     const { tailer, clock } = this.#parts
     const standing = tailer.frontier
     this.#position = standing
-    this.#epoch = tailer.epoch
+    this.#follower.enterEpoch()
     const history = (options = {}) => this.#history(standing, options)
     return loadOnce(this.hook, { reason, clock, signal: this.#stopping.signal, history })
   }
@@ -259,14 +258,11 @@ export class InstanceHook {
 
   /** Takes in the next page; false when there is none, or no room for it. */
   async #take(): Promise<boolean> {
-    const { tailer } = this.#parts
     const { room } = this.#calls
-    if (this.#loadReason !== undefined || room < LEAST_ROOM || tailer.frontier <= this.#position) return false
-    const filter = { type: this.hook.typeExpression, window: this.#window }
-    const page = await readPage(tailer, this.#position, Math.min(PAGE, room), filter)
-    this.#window = page.window
-    // The log entered another epoch, or the place was given up, while it was read: where to go on is decided first.
-    if (tailer.epoch !== this.#epoch || this.#loadReason !== undefined) return true
+    if (this.#loadReason !== undefined || room < LEAST_ROOM || !this.#follower.hasMore(this.#position)) return false
+    const page = await this.#follower.read(this.#position, Math.min(PAGE, room))
+    // The place was given up while the page was read: where to go on is decided first.
+    if (page === undefined || this.#loadReason !== undefined) return true
     this.#calls.take(page.events)
     this.#position = page.upTo
     return true
@@ -286,13 +282,12 @@ export class InstanceHook {
 
   /** Sleeps until something is due, new or over. */
   async #rest(context: LoopContext): Promise<void> {
-    const { tailer } = this.#parts
     const full = this.#calls.room < LEAST_ROOM
     this.#waitsForRoom = full
-    const over = new AbortController()
-    if (!full) void tailer.waitBeyond(this.#position, over.signal).then(() => over.signal.aborted || this.#loop.wake())
-    // One that has no room is not woken by news, and must notice that it has fallen behind.
+    // A hook without room is not woken by news, and must notice that it has fallen behind.
     const waitMs = Math.min(this.#calls.nextDueInMs(), full ? 1_000 : 60_000)
-    await context.wait(Math.max(1, waitMs)).finally(() => over.abort())
+    const wait = () => context.wait(Math.max(1, waitMs))
+    if (full) await wait()
+    else await this.#follower.idle(this.#position, { wake: () => this.#loop.wake(), wait })
   }
 }

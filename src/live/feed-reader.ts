@@ -16,14 +16,14 @@
  */
 import {
   type AnyEvent,
-  afterTimeout,
+  afterFailure,
   FIRST_WINDOW,
   type FilteredPage,
   type Page,
   type ReadWindow,
 } from '../log/index.ts'
-import { classify, SQLSTATE, sqlstateOf } from '../postgres/index.ts'
-import { abortable, type Clock, isThenable, reconnectDelay } from '../runtime/index.ts'
+import { classify } from '../postgres/index.ts'
+import { abortable, type Clock, isThenable, retryUntil } from '../runtime/index.ts'
 import type { FeedItem, FeedReader, FeedRequest, Identity, ResumeToken } from './feed.ts'
 import { FeedBuffer } from './feed-buffer.ts'
 import { compileFilter, type Filter } from './filter.ts'
@@ -197,8 +197,7 @@ export class Reader implements FeedReader {
       this.#window = page.window
       return page
     } catch (error) {
-      // A page that takes longer than the server allows is asked for in smaller pieces.
-      if (sqlstateOf(error) === SQLSTATE.queryCanceled) this.#window = afterTimeout(this.#window) ?? this.#window
+      this.#window = afterFailure(this.#window, error) ?? this.#window
       throw error
     }
   }
@@ -265,8 +264,8 @@ export class Reader implements FeedReader {
     return allowed
   }
 
-  readonly #unlessEnded = (error: unknown): false => {
-    if (this.ended.aborted) return false
+  readonly #unlessEnded = (error: unknown): undefined => {
+    if (this.ended.aborted) return undefined
     throw error
   }
 
@@ -298,15 +297,11 @@ export class Reader implements FeedReader {
 
   /** Asks until there is an answer; undefined once nobody waits for it any more. */
   async #patiently<T>(ask: () => Promise<T>): Promise<T | undefined> {
-    for (let failures = 1; !this.ended.aborted; failures++) {
-      try {
-        return await abortable(ask(), this.ended)
-      } catch (error) {
-        if (this.ended.aborted) return undefined
-        if (classify(error) === 'permanent') throw error
-      }
-      await this.#host.clock.sleep(reconnectDelay(failures), this.ended).catch(() => {})
-    }
-    return undefined
+    if (this.ended.aborted) return undefined
+    return retryUntil(() => abortable(ask(), this.ended), {
+      clock: this.#host.clock,
+      signal: this.ended,
+      mayRetry: (error) => classify(error) !== 'permanent',
+    }).catch(this.#unlessEnded)
   }
 }

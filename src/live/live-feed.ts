@@ -8,10 +8,10 @@
 import { setMaxListeners } from 'node:events'
 import { setImmediate as yieldTurn } from 'node:timers/promises'
 import { AftercommitError } from '../errors.ts'
-import type { AnyEvent, Tailer } from '../log/index.ts'
+import { type AnyEvent, Follower, type Tailer } from '../log/index.ts'
 import type { Database } from '../postgres/index.ts'
 import { createLoop, type Health, type LoopContext, type Registry } from '../runtime/index.ts'
-import type { Feed, FeedItem, FeedRequest, ResumeToken } from './feed.ts'
+import type { Feed, FeedItem, FeedRequest } from './feed.ts'
 import { createToItem, type ItemParts } from './feed-items.ts'
 import { type OfferedPage, Reader, type ReaderHost } from './feed-reader.ts'
 import type { Filter } from './filter.ts'
@@ -43,8 +43,9 @@ export function createFeed(parts: FeedParts): Feed & { stop(): Promise<void> } {
   // Every client listens to it.
   setMaxListeners(0, stopping.signal)
   let following: Promise<void> | undefined
-  /** Where it stands; undefined while there are no readers. */
-  let standing: ResumeToken | undefined
+  const follower = new Follower(tailer)
+  /** Where the feed stands; undefined without readers. */
+  let position: bigint | undefined
   let offeredAt = 0
 
   const loop = createLoop({ name: 'live feeds', clock, logger, metrics, health, run })
@@ -52,32 +53,35 @@ export function createFeed(parts: FeedParts): Feed & { stop(): Promise<void> } {
   async function run(context: LoopContext): Promise<void> {
     for (;;) {
       if (readers.size === 0 || tailer.epoch === 0) {
-        if (readers.size === 0) standing = undefined
+        if (readers.size === 0) position = undefined
         await context.wait(readers.size === 0 ? 60_000 : 100)
         continue
       }
-      standing ??= head()
-      if (standing.epoch !== tailer.epoch) await enterEpoch(standing)
-      else if (tailer.frontier <= standing.position) await waitForMore(standing.position, context)
-      else await offerNext(standing, context)
+      position ??= head()
+      if (follower.hasLostPlace) await enterEpoch(position)
+      else if (follower.hasMore(position)) await offerNext(position, context)
+      else await follower.idle(position, { wake: () => loop.wake(), wait: () => context.wait(60_000) })
       context.beat()
     }
   }
 
-  const head = (): ResumeToken => ({ epoch: tailer.epoch, position: tailer.frontier })
+  function head(): bigint {
+    follower.enterEpoch()
+    return tailer.frontier
+  }
 
-  async function offerNext({ epoch, position: after }: ResumeToken, context: LoopContext): Promise<void> {
+  async function offerNext(after: bigint, context: LoopContext): Promise<void> {
     const readyAt = offeredAt + Math.min(COALESCE_MS.most, readers.size * COALESCE_MS.perClient)
     const waitMs = readyAt - clock.monotonic()
     if (waitMs >= 1) await clock.sleep(waitMs, context.signal)
-    const { events, upTo } = await tailer.read(after, PAGE)
-    // Read while the log entered another epoch: where to go on is decided first.
-    if (tailer.epoch !== epoch) return
+    const read = await follower.read(after, PAGE)
+    if (read === undefined) return
+    const { events, upTo } = read
     for (const event of events) heed(event)
     const page = toOffered(after, upTo, events)
     // In one go with moving on: a reader that joins meanwhile would stand neither before nor behind the page.
     for (const reader of readers) reader.offer(page)
-    standing = { epoch, position: upTo }
+    position = upTo
     if (upTo === tailer.frontier) offeredAt = clock.monotonic()
     await yieldTurn()
   }
@@ -108,25 +112,20 @@ export function createFeed(parts: FeedParts): Feed & { stop(): Promise<void> } {
     return events.filter((event) => filter.matches(event)).map((event) => toItem(event, epoch))
   }
 
-  async function enterEpoch(from: ResumeToken): Promise<void> {
+  async function enterEpoch(from: bigint): Promise<void> {
     const epoch = tailer.epoch
-    const { shared = from.position } = await replay.facts(from.epoch)
+    const { shared = from } = await replay.facts(follower.epoch)
     if (tailer.epoch !== epoch) return
-    standing = { epoch, position: shared < from.position ? shared : from.position }
+    follower.enterEpoch()
+    position = shared < from ? shared : from
     for (const reader of readers) reader.enterEpoch(shared)
-  }
-
-  async function waitForMore(position: bigint, context: LoopContext): Promise<void> {
-    const over = new AbortController()
-    void tailer.waitBeyond(position, over.signal).then(() => over.signal.aborted || loop.wake())
-    await context.wait(60_000).finally(() => over.abort())
   }
 
   const host: ReaderHost = {
     clock,
     get standing() {
-      standing ??= head()
-      return standing
+      position ??= head()
+      return { epoch: follower.epoch, position }
     },
     ready,
     remove: (reader) => void readers.delete(reader),

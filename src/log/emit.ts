@@ -20,7 +20,7 @@ import {
 import type { Queryable } from '../postgres/index.ts'
 import { type Cause, currentCause } from '../runtime/index.ts'
 import { explainAppendError } from './append-error.ts'
-import { appendMany, appendOne, type PreparedEvent } from './statements.ts'
+import { appendMany, appendOne, type PreparedEvent, type Preparing } from './statements.ts'
 import { isTooEarly, toTimestampText } from './timestamp-text.ts'
 
 export interface EmitInput<Payload = unknown> {
@@ -47,7 +47,7 @@ export interface Emitted {
   readonly version: number | null
 }
 
-export interface EmitSettings {
+export interface EmitSettings extends Preparing {
   readonly definitions: EventDefinitions | undefined
   readonly maxPayloadBytes: number
   readonly maxNesting: number
@@ -75,7 +75,7 @@ export async function emitEvents(
   const prepared = awaited instanceof Promise ? await awaited : awaited
   let answers: string[]
   try {
-    answers = await appendMany(db, prepared)
+    answers = await appendMany(db, prepared, settings)
   } catch (error) {
     throw explain(error, requests, settings)
   }
@@ -95,7 +95,7 @@ export async function emitEvent(
   const prepared = awaited instanceof Promise ? await awaited : awaited
   let answer: string
   try {
-    answer = (await appendOne(db, prepared)).rows[0]!.appended
+    answer = (await appendOne(db, prepared, settings)).rows[0]!.appended
   } catch (error) {
     throw explain(error, [{ ...input, type }], settings)
   }

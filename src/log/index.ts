@@ -10,6 +10,7 @@ export type { EventTrace } from './causes.ts'
 export { diagnose } from './doctor.ts'
 export { type EmitInput, type EmitRequest, type EmitSettings, type Emitted, emitEvent, emitEvents } from './emit.ts'
 export type { AnyEvent } from './event-row.ts'
+export { type FollowedLog, Follower } from './follower.ts'
 export { createFollowing, type Following } from './following.ts'
 export type { Holder } from './frontier-statements.ts'
 export { type PartitionStatus, readStatus, type ServerStatus, type Status } from './inspect.ts'
@@ -25,7 +26,7 @@ export {
   settledPosition,
   type TailOptions,
 } from './log.ts'
-export { afterTimeout, FIRST_WINDOW, type ReadWindow } from './read-window.ts'
+export { afterFailure, FIRST_WINDOW, type ReadWindow } from './read-window.ts'
 export { type LogSettings, readLogSettings, saveLogSettings } from './settings.ts'
 export { findPosition, type StartPoint } from './start-point.ts'
 export { declareStream } from './statements.ts'

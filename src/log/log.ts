@@ -13,11 +13,12 @@ import {
   patternsToSql,
   upcast,
 } from '../events/index.ts'
-import type { Database } from '../postgres/index.ts'
+import { classify, type Database } from '../postgres/index.ts'
+import { retryUntil } from '../runtime/index.ts'
 import { type EventTrace, selectCorrelated, traceEvents } from './causes.ts'
 import { type AnyEvent, toEvent } from './event-row.ts'
+import { Follower } from './follower.ts'
 import { checkLog, describeHolders, epochBegan, findLogObjects, type Holder, observe } from './frontier-statements.ts'
-import { patiently } from './patiently.ts'
 import { readThrough } from './read-through.ts'
 import { findStart, type StartPoint } from './start-point.ts'
 import { selectEvent } from './statements.ts'
@@ -181,15 +182,23 @@ async function* follow(
   await ensureTailer()
   const start = await findStart(database, from, tailer.frontier)
   const isOver = () => signal.aborted || tailer.state === 'stopped'
-  const patience = { clock: database.clock, signal, isOver }
+  const follower = new Follower(tailer, { type: on && patternsToSql(on), tenant })
   let position = start.after
-  let epoch: number | undefined = tailer.epoch
+
+  /** The database is asked until it answers, however long it is away. */
+  const next = () =>
+    retryUntil(() => readNext(database, tailer, follower, position), {
+      clock: database.clock,
+      signal,
+      mayRetry: (error) => !isOver() && classify(error) !== 'permanent',
+    }).catch((error) => {
+      if (isOver()) return undefined
+      throw error
+    })
+
   while (!isOver()) {
-    if (tailer.epoch !== epoch) epoch = await patiently(() => enterEpoch(database, tailer, position), patience)
-    const page = await patiently(() => tailer.read(position, PAGE), patience)
-    if (page === undefined) return
-    // Read while the log entered another epoch: whether it may be handed out is decided first.
-    if (tailer.epoch !== epoch) continue
+    const page = await next()
+    if (page === undefined) continue
     for (const event of page.events) {
       if (signal.aborted) return
       position = event.position
@@ -197,12 +206,17 @@ async function* follow(
       if (!late && matches(event.type) && (tenant === undefined || event.tenant === tenant)) yield lift(event)
     }
     if (page.upTo > position) position = page.upTo
-    if (tailer.frontier <= position) await tailer.waitBeyond(position, signal)
+    if (!follower.hasMore(position)) await tailer.waitBeyond(position, signal)
   }
 }
 
+async function readNext(database: Database, tailer: Tailer, follower: Follower, position: bigint) {
+  if (follower.hasLostPlace) follower.enterEpoch(await sharedEpoch(database, tailer, position))
+  return follower.read(position, PAGE)
+}
+
 /** A reader may go on into a new epoch only from a place that both histories share. */
-async function enterEpoch(database: Database, tailer: Tailer, position: bigint): Promise<number> {
+async function sharedEpoch(database: Database, tailer: Tailer, position: bigint): Promise<number> {
   await tailer.started
   const epoch = tailer.epoch
   const began = await epochBegan(database, epoch)

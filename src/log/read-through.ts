@@ -2,9 +2,9 @@
  * Reads a stretch of the log until enough events passed the filter, window by window: no statement takes longer the larger
  * the log is, however few events pass.
  */
-import { type Queryable, SQLSTATE, sqlstateOf } from '../postgres/index.ts'
+import type { Queryable } from '../postgres/index.ts'
 import type { EventRow } from './event-row.ts'
-import { afterRead, afterTimeout, FIRST_WINDOW } from './read-window.ts'
+import { afterFailure, afterRead, FIRST_WINDOW } from './read-window.ts'
 import { selectWindow, type WindowFilter } from './window-statements.ts'
 
 /** The first events above `after` and up to `upTo`, or the last ones with `newestFirst`. */
@@ -22,8 +22,7 @@ export async function readThrough(db: Queryable, wanted: WindowFilter): Promise<
       rows.push(...found)
       window = afterRead(window, { covered: part.upTo - part.after, found: found.length, limit })
     } catch (error) {
-      // A stretch that takes longer than the server allows is asked for in smaller pieces.
-      const narrower = sqlstateOf(error) === SQLSTATE.queryCanceled ? afterTimeout(window) : undefined
+      const narrower = afterFailure(window, error)
       if (narrower === undefined) throw error
       window = narrower
       continue

@@ -3,6 +3,8 @@
  * catching up is a round trip per 10,000 positions. A filter that lets everything through needs narrow ones: the server may
  * choose a plan that reads all of a window before it answers. So the window follows the density of what was found.
  */
+import { SQLSTATE, sqlstateOf } from '../postgres/index.ts'
+
 export interface ReadWindow {
   readonly positions: bigint
   /** Upper bound. A read that the server cancelled lowers it; later reads raise it step by step. */
@@ -29,6 +31,11 @@ export function afterRead({ positions, most }: ReadWindow, { covered, found, lim
   if (found === 0 && covered < positions) return { positions: least(positions, ceiling), most: ceiling }
   const wanted = found === 0 ? positions * 4n : (2n * covered * BigInt(limit)) / BigInt(found)
   return { positions: clamp(least(wanted, positions * 4n), ceiling), most: ceiling }
+}
+
+/** The window after a read that the server cancelled because it took too long; undefined for every other failure. */
+export function afterFailure(window: ReadWindow, error: unknown): ReadWindow | undefined {
+  return sqlstateOf(error) === SQLSTATE.queryCanceled ? afterTimeout(window) : undefined
 }
 
 /** The window after a read that took longer than the server allows; undefined when it cannot be narrower. */

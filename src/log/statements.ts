@@ -3,7 +3,7 @@
  * readers that follow the log in frontier-statements.ts, upkeep in upkeep-statements.ts. Parameters are text and cast here,
  * because they go through the caller's client, whichever it is.
  */
-import { type Queryable, type QueryResult, SCHEMA_LEVEL } from '../postgres/index.ts'
+import { type Queryable, type QueryOptions, type QueryResult, SCHEMA_LEVEL } from '../postgres/index.ts'
 import { explainDeclareError } from './append-error.ts'
 import { type EventRow, eventColumns } from './event-row.ts'
 import { toTimestampText } from './timestamp-text.ts'
@@ -23,13 +23,33 @@ export interface PreparedEvent {
 }
 
 /** Appends one event. The answer is `position` or `position:version`. */
-export function appendOne(db: Queryable, event: PreparedEvent): Promise<QueryResult<{ appended: string }>> {
+export function appendOne(
+  db: Queryable,
+  event: PreparedEvent,
+  { prepareOnClients = false }: Preparing,
+): Promise<QueryResult<{ appended: string }>> {
   const { id, type, aggregateType, aggregateId, payload, metadata, occurredAt, extra } = event
   const { short, long } = appendTexts(db)
   return extra === null && occurredAt === null
-    ? db.query(short, [id, type, aggregateType, aggregateId, payload, metadata])
-    : db.query(long, [id, type, aggregateType, aggregateId, payload, metadata, occurredAt, extra])
+    ? db.query(short, [id, type, aggregateType, aggregateId, payload, metadata], optionsOf(prepareOnClients))
+    : db.query(
+        long,
+        [id, type, aggregateType, aggregateId, payload, metadata, occurredAt, extra],
+        optionsOf(prepareOnClients),
+      )
 }
+
+export interface Preparing {
+  /** Appends are prepared on our own connections. With this option, on clients of the caller as well. */
+  readonly prepareOnClients?: boolean | undefined
+}
+
+function optionsOf(prepareOnClients: boolean): QueryOptions {
+  return prepareOnClients ? EVERYWHERE : ON_OURS
+}
+
+const ON_OURS: QueryOptions = { repeated: true }
+const EVERYWHERE: QueryOptions = { repeated: true, mayPrepareOnClient: true }
 
 interface AppendTexts {
   readonly short: string
@@ -57,7 +77,11 @@ const untypedTexts = new Map<string, AppendTexts>()
 const typedTexts = new Map<string, AppendTexts>()
 
 /** Appends many in one statement; answers in the order given. A column nobody uses travels as null. */
-export async function appendMany(db: Queryable, events: readonly PreparedEvent[]): Promise<string[]> {
+export async function appendMany(
+  db: Queryable,
+  events: readonly PreparedEvent[],
+  { prepareOnClients = false }: Preparing,
+): Promise<string[]> {
   const column = (pick: (event: PreparedEvent) => string | null) =>
     events.every((event) => pick(event) === null) ? null : toArrayLiteral(events, pick)
   const { rows } = await db.query<{ appended: string }>(
@@ -73,6 +97,7 @@ export async function appendMany(db: Queryable, events: readonly PreparedEvent[]
       column((event) => event.occurredAt),
       column((event) => event.extra),
     ],
+    optionsOf(prepareOnClients),
   )
   return rows.map((row) => row.appended)
 }

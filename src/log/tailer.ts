@@ -219,14 +219,10 @@ export class Tailer implements Service {
     await this.#waiters.wait(signal)
   }
 
-  /** Final events above a position, in order, unfiltered. Shared with other readers: `liftEvent` copies one to hand on. */
-  async read(after: bigint, limit: number): Promise<Page> {
-    return this.#readRecent(after, limit) ?? this.#readLog({ after, upTo: this.#at, limit })
-  }
-
   /**
-   * The same for a reader with a filter. A page of the database holds only events that pass the filter, and ends with the
-   * window at the latest. A page of recent events is not filtered, and says nothing about the next window.
+   * Final events above a position, in order. Shared with other readers: `liftEvent` copies one to hand on. A page of the
+   * database holds only events that pass the filter, and ends with the window at the latest. A page of recent events is
+   * not filtered, and says nothing about the next window.
    */
   async readFiltered(after: bigint, limit: number, { window, type, types, tenant }: PageFilter): Promise<FilteredPage> {
     const recent = this.#readRecent(after, limit)

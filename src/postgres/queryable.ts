@@ -26,6 +26,8 @@ export interface Queryable {
 export interface QueryOptions {
   /** The same text will come again and again: our own pool may prepare it, others take no notice. */
   readonly repeated?: boolean
+  /** The caller of the library allows that the text is prepared on a client of theirs. */
+  readonly mayPrepareOnClient?: boolean
 }
 
 export type Parameter = string | number | boolean | null

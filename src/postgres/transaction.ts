@@ -11,7 +11,8 @@ import type { Client } from 'pg'
 import { AftercommitError } from '../errors.ts'
 import { abortable, type Cause } from '../runtime/index.ts'
 import { destroyClient, runQuery } from './driver.ts'
-import type { Parameter, Queryable, QueryResult } from './queryable.ts'
+import { prepareNoMore, runRepeatedInside } from './prepared.ts'
+import type { Parameter, Queryable, QueryOptions, QueryResult } from './queryable.ts'
 import { classify, endsSession, SQLSTATE, sqlstateOf } from './sqlstate.ts'
 
 export interface TransactionOptions {
@@ -102,10 +103,16 @@ interface State {
 }
 
 function createTransaction(client: Client, schema: string, state: State): Transaction {
-  async function query<Row>(text: string, values?: readonly Parameter[]): Promise<QueryResult<Row>> {
+  async function query<Row>(
+    text: string,
+    values?: readonly Parameter[],
+    { repeated = false }: QueryOptions = {},
+  ): Promise<QueryResult<Row>> {
     if (state.ended) throw txEnded('has already ended')
+    // A prepared statement that is gone would abort the transaction.
+    if (DEALLOCATES.test(text)) prepareNoMore(client)
     try {
-      return await runQuery<Row>(client, text, values)
+      return await (repeated ? runRepeatedInside<Row>(client, text, values) : runQuery<Row>(client, text, values))
     } catch (error) {
       state.firstError ??= error
       if (endsSession(error)) state.lost ??= error
@@ -152,6 +159,8 @@ function createTransaction(client: Client, schema: string, state: State): Transa
     },
   }
 }
+
+const DEALLOCATES = /\bdeallocate\b/i
 
 /** One message for BEGIN and its settings: one round trip, and nothing outlives the transaction. */
 function beginText({ isolation, readOnly, lockTimeoutMs, statementTimeoutMs }: Omit<TransactionOptions, 'signal'>) {

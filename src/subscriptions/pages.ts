@@ -1,14 +1,11 @@
 /** Reads the log for one subscription, a page at a time; events that are not taken at once stay for the next turn. */
-import { type AnyEvent, afterTimeout, FIRST_WINDOW, type FilteredPage, type Page, type Tailer } from '../log/index.ts'
-import { SQLSTATE, sqlstateOf } from '../postgres/index.ts'
-import type { Definition } from './definition.ts'
+import type { AnyEvent, Follower, Page } from '../log/index.ts'
 
 /** Events per read. */
 const PAGE = 500
 
 export interface PagesOptions {
-  readonly definition: Pick<Definition, 'typeExpression' | 'tenant'>
-  readonly tailer: Tailer
+  readonly follower: Follower
   /** The last position that may be read, for a subscription that comes after others. */
   readonly limit: (() => Promise<bigint>) | undefined
 }
@@ -20,8 +17,7 @@ export class Pages {
   /** Everything up to here is in this page or was before it. */
   upTo = 0n
   /** The next page, on its way. */
-  #ahead: { from: bigint; page: Promise<FilteredPage> } | undefined
-  #window = FIRST_WINDOW
+  #ahead: { from: bigint; page: Promise<Page | undefined> } | undefined
 
   constructor(options: PagesOptions) {
     this.#options = options
@@ -47,43 +43,37 @@ export class Pages {
 
   /** Reads on behind a position. False when there is nothing to read. */
   async turn(from: bigint): Promise<boolean> {
-    const { tailer, limit } = this.#options
-    const most = limit ? await limit() : tailer.frontier
-    if (from >= most || from >= tailer.frontier) return false
-    try {
-      const page = await this.#readFrom(from)
-      this.#window = page.window
-      this.#open(page, most)
-    } catch (error) {
-      // A page that takes longer than the server allows is asked for in smaller pieces.
-      const narrower = sqlstateOf(error) === SQLSTATE.queryCanceled ? afterTimeout(this.#window) : undefined
-      if (narrower === undefined) throw error
-      this.#window = narrower
-    }
+    const { follower, limit } = this.#options
+    const most = await limit?.()
+    if ((most !== undefined && from >= most) || !follower.hasMore(from)) return false
+    const page = await this.#readFrom(from)
+    if (page) this.#open(page, most)
     return true
   }
 
-  #open(page: Page, most: bigint): void {
-    const last = page.events.at(-1)?.position ?? 0n
-    this.#events = last > most ? page.events.filter(({ position }) => position <= most) : page.events
+  #open(page: Page, most: bigint | undefined): void {
     this.#next = 0
-    this.upTo = page.upTo > most ? most : page.upTo
+    if (most !== undefined) {
+      this.#events = page.events.filter(({ position }) => position <= most)
+      this.upTo = page.upTo > most ? most : page.upTo
+      return
+    }
+    this.#events = page.events
+    this.upTo = page.upTo
     // Far behind, the next page is fetched while this one is handled.
-    if (page.events.length > 0 && page.upTo < this.#options.tailer.frontier && !this.#options.limit) {
+    if (page.events.length > 0 && this.#options.follower.hasMore(page.upTo)) {
       this.#ahead = { from: page.upTo, page: this.#read(page.upTo) }
     }
   }
 
-  #readFrom(from: bigint): Promise<FilteredPage> {
+  #readFrom(from: bigint): Promise<Page | undefined> {
     const ahead = this.#ahead
     this.#ahead = undefined
     return ahead?.from === from ? ahead.page : this.#read(from)
   }
 
-  #read(from: bigint): Promise<FilteredPage> {
-    const { tailer, definition } = this.#options
-    const { typeExpression, tenant } = definition
-    const page = tailer.readFiltered(from, PAGE, { type: typeExpression, tenant, window: this.#window })
+  #read(from: bigint): Promise<Page | undefined> {
+    const page = this.#options.follower.read(from, PAGE)
     // The caller that awaits the page handles its failure; a page that is never asked for must not end the process.
     page.catch(() => {})
     return page

@@ -13,7 +13,7 @@
  *   nothing to do            waits for the tailer, a due try or a nudge
  */
 import { AftercommitError } from '../errors.ts'
-import type { AnyEvent } from '../log/index.ts'
+import { type AnyEvent, Follower } from '../log/index.ts'
 import { createInTurn, createThrottledLog, createWaker } from '../runtime/index.ts'
 import { runBatch } from './batches.ts'
 import { createCheckpointWriter } from './checkpoint-writer.ts'
@@ -54,7 +54,7 @@ export class Runner implements RunState {
   readonly logRepeatedly
   readonly #waker
   readonly #stopping = new AbortController()
-  readonly #epoch: number
+  readonly #follower: Follower
   #running = 0
   /** When the last event was begun. */
   #begunMs = 0
@@ -72,10 +72,10 @@ export class Runner implements RunState {
     this.failing = lease.failing
     this.showsReason = lease.reason !== null
     this.logRepeatedly = createThrottledLog({ logger: parts.logger, clock: parts.clock })
-    this.#epoch = parts.tailer.epoch
     this.progress = new Progress(lease.position, lease.done)
     this.#waker = createWaker(parts.clock)
-    this.#pages = new Pages({ definition, tailer: parts.tailer, limit: parts.limit })
+    this.#follower = new Follower(parts.tailer, { type: definition.typeExpression, tenant: definition.tenant })
+    this.#pages = new Pages({ follower: this.#follower, limit: parts.limit })
     this.saver = new Saver({
       db: parts.database.control,
       lease,
@@ -199,10 +199,10 @@ export class Runner implements RunState {
 
   /** One turn: what is due, what was marked, what is new. False when there is nothing to do. */
   async #round(): Promise<boolean> {
-    const { clock, database, tailer } = this.parts
+    const { clock, database } = this.parts
     if (!this.parts.mayRun()) return false
     // Another epoch: whether the checkpoint still means something is looked at when the lease is taken again.
-    if (tailer.epoch !== this.#epoch && tailer.epoch !== 0) this.end('lost')
+    if (this.#follower.hasLostPlace) this.end('lost')
     const due = this.lanes.next(clock.monotonic())
     if (due && this.#running < this.definition.concurrency) {
       await this.#start(due)
@@ -327,17 +327,14 @@ export class Runner implements RunState {
 
   /** Sleeps until something is due, new, marked or over. */
   async #rest(): Promise<void> {
-    const { tailer, clock, limit, mayRun } = this.parts
+    const { clock, limit, mayRun } = this.parts
     const dueInMs = this.lanes.nextDueMs() - clock.monotonic()
     const polls = limit !== undefined || !mayRun()
-    const over = new AbortController()
-    // Only "nothing new" is ended by news: what must wait for something else would be woken again at once, for ever.
-    if (!polls && !this.#mustWait()) {
-      void tailer.waitBeyond(this.progress.scanned, over.signal).then(() => over.signal.aborted || this.#waker.wake())
-    }
     const waitMs = Math.max(1, Math.min(dueInMs, polls ? 100 : 60_000))
-    await this.#waker.wait(waitMs, this.#stopping.signal).catch(() => {})
-    over.abort()
+    const wait = () => this.#waker.wait(waitMs, this.#stopping.signal).catch(() => {})
+    // Only "nothing new" is ended by news: what must wait for something else would be woken again at once, for ever.
+    if (polls || this.#mustWait()) await wait()
+    else await this.#follower.idle(this.progress.scanned, { wake: () => this.#waker.wake(), wait })
   }
 
   #saved({ position }: Checkpoint): void {

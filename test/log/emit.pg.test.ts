@@ -268,6 +268,30 @@ describe.each(SERVERS)('aftercommit.emit in SQL on Postgres $major', ({ major })
     expect(new Set(ids).size).toBe(50)
   })
 
+  it('writes the same event by the short way and by the way of events with extras', async () => {
+    const { sql } = await openLog({ major, events: defineEvents({ 'lamp.lit': z.any() }, { streams: ['stream'] }) })
+    for (const aggregate of [`null, null`, `'lamp', 'l1'`, `'stream', 's1'`]) {
+      for (const payload of ['null', `'{"watts": 60}'`]) {
+        const both = ['', `, metadata => '{}'`].map((rest) =>
+          sql.query(
+            `select aftercommit.emit('lamp.lit', ${aggregate}, ${payload}, occurred_at => '2026-01-01'${rest})`,
+          ),
+        )
+        await Promise.all(both)
+      }
+    }
+    const { rows } = await sql.query(
+      `select type, aggregate_type, aggregate_id, tenant, payload::text, changes, previous, occurred_at,
+              metadata - 'correlation_id' - 'depth' as metadata, metadata ->> 'correlation_id' = id as chain,
+              coalesce(metadata ->> 'depth', '0') as depth, version - row_number() over (partition by aggregate_type order by position) as versions
+         from aftercommit.events order by position`,
+    )
+    const short = rows.filter((_, n) => n % 2 === 0)
+    expect(short).toHaveLength(6)
+    expect(short).toEqual(rows.filter((_, n) => n % 2 === 1))
+    expect(short[0]).toMatchObject({ metadata: {}, chain: true, depth: '0' })
+  })
+
   it('refuses what the library refuses, with a state of its own', async () => {
     const { ac, sql } = await openLog({ major, log: { maxPayload: '1kB', maxDepth: 3 } })
     const refusals: [string, string][] = [

@@ -1317,6 +1317,43 @@ end
 $aftercommit$;
 revoke all on function "aftercommit"."rotate_deliveries" from public;
 comment on function "aftercommit"."rotate_deliveries" is 'Empties segments that have run dry and makes the next one current. TRUNCATE needs an exclusive lock for a moment: it is asked for with a short timeout, and the segment is looked at again under it. Returns what was done.';
+-- grants: run
+-- How many calls that wait in a process may become rows for other processes, by name: p_places for each other live worker
+-- that names the work, less the due rows of these lanes that no worker has claimed.
+create or replace function "aftercommit".surplus_room(p_worker text, p_lanes jsonb, p_places integer)
+returns table (kind text, name text, room integer)
+language plpgsql stable set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set enable_incremental_sort = off set enable_hashjoin = off set enable_mergejoin = off
+as $aftercommit$
+#variable_conflict use_column
+declare
+  v_now timestamptz := clock_timestamp();
+  v_of record;
+  v_room integer;
+begin
+  for v_of in select distinct a.kind, a.name from jsonb_to_recordset(p_lanes) as a(kind text, name text) loop
+    select count(*)::integer * p_places into v_room
+      from "aftercommit".delivery_workers w
+     where w.worker <> p_worker and w.lease_until > v_now
+       and w.names @> jsonb_build_array(jsonb_build_object('kind', v_of.kind, 'name', v_of.name));
+    if v_room > 0 then
+      select v_room - count(*)::integer into v_room
+        from (select from jsonb_to_recordset(p_lanes) as a(kind text, name text, destination text, tenant text, priority smallint)
+                join "aftercommit".delivery_lanes l
+                  on l.kind = a.kind and l.name = a.name and l.destination = a.destination and l.tenant = a.tenant and l.priority = a.priority
+               cross join lateral (
+                 select from "aftercommit".deliveries d
+                  where d.lane = l.lane and d.run_at <= v_now and d.token is null
+                  order by d.run_at, d.id
+                  limit v_room) d
+               where a.kind = v_of.kind and a.name = v_of.name
+               limit v_room) unclaimed;
+    end if;
+    return query select v_of.kind, v_of.name, v_room;
+  end loop;
+end
+$aftercommit$;
+revoke all on function "aftercommit"."surplus_room" from public;
+comment on function "aftercommit"."surplus_room" is 'How many calls that wait in a process may become rows for other processes, by name: p_places for each other live worker that names the work, less the due rows of these lanes that no worker has claimed.';
 -- grants: none
 -- Takes the next version of a stream. The row lock comes before nextval, so that inside a stream the order of versions
 -- is the order of positions.
@@ -1354,7 +1391,7 @@ create or replace function "aftercommit".append(
   p_id text, p_type text, p_aggregate_type text, p_aggregate_id text, p_payload jsonb, p_metadata jsonb,
   p_occurred_at timestamptz default null, p_extra jsonb default null, p_level integer default null)
 returns text
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $aftercommit$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan as $aftercommit$
 declare
   v_adopted boolean;
   v_version bigint;
@@ -1364,6 +1401,14 @@ begin
   if p_level < 0 then
     raise exception 'The schema was migrated by a newer aftercommit, which processes of this version must not write to; nothing was emitted.'
       using errcode = 'AC015';
+  end if;
+  -- Nearly every event ends here. Whether its type is a stream is asked by the insert itself: each statement more is felt.
+  if p_extra is null then
+    insert into "aftercommit".events (id, type, aggregate_type, aggregate_id, payload, metadata, occurred_at)
+    select p_id, p_type, p_aggregate_type, p_aggregate_id, p_payload, p_metadata, coalesce(p_occurred_at, clock_timestamp())
+     where not exists (select from "aftercommit".stream_types where aggregate_type = p_aggregate_type)
+    returning position into v_position;
+    if found then return v_position; end if;
   end if;
   if p_extra ? 'chosen' then
     select concat_ws(':', position, version) into v_known from "aftercommit".event_ids where id = p_id;
@@ -1715,22 +1760,27 @@ revoke all on function "aftercommit"."declare_stream" from public;
 comment on function "aftercommit"."declare_stream" is 'Declares that aggregates of this type are kept as streams, with versions 1, 2, … Plain events of the type that exist already are refused, or adopted: they keep no version, and each stream goes on from their number.';
 -- grants: emit
 -- A UUIDv7 also on servers that have no uuidv7(): 48 bits of milliseconds laid over a random UUID, version bits set.
+-- In PL/pgSQL: a function in SQL that sets its search_path is parsed and planned again in each transaction.
 create or replace function "aftercommit".new_id() returns text
-language sql volatile set search_path = pg_catalog, pg_temp as $aftercommit$
-  select encode(
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $aftercommit$
+begin
+  return encode(
     set_bit(set_bit(
       overlay(uuid_send(gen_random_uuid())
         placing substring(int8send(floor(extract(epoch from clock_timestamp()) * 1000)::bigint) from 3)
         from 1 for 6),
       52, 1), 53, 1),
-    'hex')::uuid::text
+    'hex')::uuid::text;
+end
 $aftercommit$;
 revoke all on function "aftercommit"."new_id" from public;
-comment on function "aftercommit"."new_id" is 'A UUIDv7 also on servers that have no uuidv7(): 48 bits of milliseconds laid over a random UUID, version bits set.';
+comment on function "aftercommit"."new_id" is 'A UUIDv7 also on servers that have no uuidv7(): 48 bits of milliseconds laid over a random UUID, version bits set. In PL/pgSQL: a function in SQL that sets its search_path is parsed and planned again in each transaction.';
 -- grants: emit
 -- Emits an event from SQL, in the transaction of the caller, and returns its position. User, cause and tenant come from the
 -- session settings aftercommit.*, where '' counts as unset; the parameter `tenant` wins over its setting. `previous` is the
 -- image before the change.
+-- An event with a payload and nothing else takes a short way: one expression finds it without fault, and append() writes it
+-- as it is. The long way names the fault, and builds metadata and extras.
 create or replace function "aftercommit".emit(
   type text, aggregate_type text, aggregate_id text, payload jsonb,
   changes jsonb default null, metadata jsonb default null, id text default null, occurred_at timestamptz default null,
@@ -1739,67 +1789,87 @@ returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $aftercommit$
 #variable_conflict use_variable
 declare
-  v_id text := coalesce(id, "aftercommit".new_id());
-  v_metadata jsonb := coalesce(metadata, '{}');
-  v_depth integer := coalesce(nullif(current_setting('aftercommit.depth', true), '')::integer, 0);
-  v_tenant text := coalesce(nullif(tenant, ''), nullif(current_setting('aftercommit.tenant', true), ''));
-  v_limits record;
-  v_extra jsonb;
+  v_max_payload bigint;
+  v_new text;
 begin
-  if type is null or type !~ '^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$' or length(type) > 200 then
-    raise exception 'Event type % is not a dotted lower-case name like order.placed, so nothing was emitted.', quote_nullable(left(type, 80))
-      using errcode = 'AC003';
-  end if;
-  if aggregate_type = '' or aggregate_id = '' or (aggregate_type is null) <> (aggregate_id is null)
-     or length(aggregate_type) > 255 or length(aggregate_id) > 255 then
-    raise exception 'An aggregate has a type and an id of 1 to 255 characters, or neither; nothing was emitted.'
-      using errcode = 'AC004';
-  end if;
-  if v_id = '' or length(v_id) > 255 then
-    raise exception 'An event id has 1 to 255 characters; nothing was emitted.' using errcode = 'AC004';
-  end if;
-  if length(v_tenant) > 255 then
-    raise exception 'A tenant has 1 to 255 characters; nothing was emitted.' using errcode = 'AC004';
-  end if;
-  if jsonb_typeof(previous) not in ('object', 'null') then
-    raise exception 'previous must be a JSON object; nothing was emitted.' using errcode = 'AC004';
-  end if;
-  if jsonb_typeof(v_metadata) <> 'object' then
-    raise exception 'metadata must be a JSON object; nothing was emitted.' using errcode = 'AC004';
-  end if;
-  select s.max_payload, s.max_depth into v_limits from "aftercommit".settings s;
-  if octet_length(payload::text) > v_limits.max_payload then
-    raise exception 'The payload of % has % bytes, more than the limit of %; nothing was emitted.',
-      type, octet_length(payload::text), v_limits.max_payload using errcode = 'AC005';
-  end if;
-  v_depth := greatest(v_depth, coalesce((v_metadata ->> 'depth')::integer, 0));
-  if v_depth > v_limits.max_depth then
-    raise exception '% would be event number % in a chain of causes, more than %; nothing was emitted.',
-      type, v_depth, v_limits.max_depth using errcode = 'AC006', hint = 'An event probably causes itself.';
+  if coalesce(changes, previous, metadata) is null and id is null and coalesce(tenant, '') = ''
+     and type ~ '^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$' and length(type) <= 200
+     and (coalesce(aggregate_type, aggregate_id) is null
+          or length(aggregate_type) between 1 and 255 and length(aggregate_id) between 1 and 255)
+     and concat(current_setting('aftercommit.user_id', true), current_setting('aftercommit.tenant', true),
+                current_setting('aftercommit.correlation_id', true), current_setting('aftercommit.causation_id', true),
+                current_setting('aftercommit.traceparent', true), current_setting('aftercommit.depth', true)) = '' then
+    select s.max_payload into v_max_payload from "aftercommit".settings s;
+    if coalesce(octet_length(payload::text), 0) <= v_max_payload then
+      v_new := "aftercommit".new_id();
+      return split_part("aftercommit".append(v_new, type, aggregate_type, aggregate_id, payload,
+        ('{"correlation_id": "' || v_new || '"}')::jsonb, occurred_at), ':', 1)::bigint;
+    end if;
   end if;
 
-  v_metadata := jsonb_strip_nulls(jsonb_build_object(
-      'user_id', nullif(current_setting('aftercommit.user_id', true), ''),
-      'correlation_id', coalesce(nullif(current_setting('aftercommit.correlation_id', true), ''), v_id),
-      'causation_id', nullif(current_setting('aftercommit.causation_id', true), ''),
-      'traceparent', nullif(current_setting('aftercommit.traceparent', true), '')))
-    || v_metadata
-    || jsonb_build_object('depth', v_depth);
-  v_extra := jsonb_strip_nulls(jsonb_build_object(
-    'chosen', case when id is not null then true end,
-    'tenant', v_tenant));
-  if changes is not null then
-    v_extra := v_extra || jsonb_build_object('changes', changes);
-  end if;
-  if jsonb_typeof(previous) = 'object' then
-    v_extra := v_extra || jsonb_build_object('previous', previous);
-  end if;
-  return split_part("aftercommit".append(v_id, type, aggregate_type, aggregate_id, payload, v_metadata, occurred_at,
-    nullif(v_extra, '{}')), ':', 1)::bigint;
+  declare
+    v_id text := coalesce(id, "aftercommit".new_id());
+    v_metadata jsonb := coalesce(metadata, '{}');
+    v_depth integer := coalesce(nullif(current_setting('aftercommit.depth', true), '')::integer, 0);
+    v_tenant text := coalesce(nullif(tenant, ''), nullif(current_setting('aftercommit.tenant', true), ''));
+    v_limits record;
+    v_extra jsonb;
+  begin
+    if type is null or type !~ '^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$' or length(type) > 200 then
+      raise exception 'Event type % is not a dotted lower-case name like order.placed, so nothing was emitted.', quote_nullable(left(type, 80))
+        using errcode = 'AC003';
+    end if;
+    if aggregate_type = '' or aggregate_id = '' or (aggregate_type is null) <> (aggregate_id is null)
+       or length(aggregate_type) > 255 or length(aggregate_id) > 255 then
+      raise exception 'An aggregate has a type and an id of 1 to 255 characters, or neither; nothing was emitted.'
+        using errcode = 'AC004';
+    end if;
+    if v_id = '' or length(v_id) > 255 then
+      raise exception 'An event id has 1 to 255 characters; nothing was emitted.' using errcode = 'AC004';
+    end if;
+    if length(v_tenant) > 255 then
+      raise exception 'A tenant has 1 to 255 characters; nothing was emitted.' using errcode = 'AC004';
+    end if;
+    if jsonb_typeof(previous) not in ('object', 'null') then
+      raise exception 'previous must be a JSON object; nothing was emitted.' using errcode = 'AC004';
+    end if;
+    if jsonb_typeof(v_metadata) <> 'object' then
+      raise exception 'metadata must be a JSON object; nothing was emitted.' using errcode = 'AC004';
+    end if;
+    select s.max_payload, s.max_depth into v_limits from "aftercommit".settings s;
+    if octet_length(payload::text) > v_limits.max_payload then
+      raise exception 'The payload of % has % bytes, more than the limit of %; nothing was emitted.',
+        type, octet_length(payload::text), v_limits.max_payload using errcode = 'AC005';
+    end if;
+    v_depth := greatest(v_depth, coalesce((v_metadata ->> 'depth')::integer, 0));
+    if v_depth > v_limits.max_depth then
+      raise exception '% would be event number % in a chain of causes, more than %; nothing was emitted.',
+        type, v_depth, v_limits.max_depth using errcode = 'AC006', hint = 'An event probably causes itself.';
+    end if;
+
+    v_metadata := jsonb_strip_nulls(jsonb_build_object(
+        'user_id', nullif(current_setting('aftercommit.user_id', true), ''),
+        'correlation_id', coalesce(nullif(current_setting('aftercommit.correlation_id', true), ''), v_id),
+        'causation_id', nullif(current_setting('aftercommit.causation_id', true), ''),
+        'traceparent', nullif(current_setting('aftercommit.traceparent', true), '')))
+      || v_metadata
+      || jsonb_build_object('depth', v_depth);
+    v_extra := jsonb_strip_nulls(jsonb_build_object(
+      'chosen', case when id is not null then true end,
+      'tenant', v_tenant));
+    if changes is not null then
+      v_extra := v_extra || jsonb_build_object('changes', changes);
+    end if;
+    if jsonb_typeof(previous) = 'object' then
+      v_extra := v_extra || jsonb_build_object('previous', previous);
+    end if;
+    return split_part("aftercommit".append(v_id, type, aggregate_type, aggregate_id, payload, v_metadata, occurred_at,
+      nullif(v_extra, '{}')), ':', 1)::bigint;
+  end;
 end
 $aftercommit$;
 revoke all on function "aftercommit"."emit" from public;
-comment on function "aftercommit"."emit" is 'Emits an event from SQL, in the transaction of the caller, and returns its position. User, cause and tenant come from the session settings aftercommit.*, where '''' counts as unset; the parameter `tenant` wins over its setting. `previous` is the image before the change.';
+comment on function "aftercommit"."emit" is 'Emits an event from SQL, in the transaction of the caller, and returns its position. User, cause and tenant come from the session settings aftercommit.*, where '''' counts as unset; the parameter `tenant` wins over its setting. `previous` is the image before the change. An event with a payload and nothing else takes a short way: one expression finds it without fault, and append() writes it as it is. The long way names the fault, and builds metadata and extras.';
 -- grants: run
 -- Publishes the frontier, on which other processes, standbys and bridges rely. It never moves back within an epoch. False
 -- tells the caller to run check_log: the epoch is another one, or the sequence, the witness or the identity of the server
@@ -2584,8 +2654,9 @@ values ('delivery/add_deliveries', 'function', 'add_deliveries', null, 'eda6e5b7
        ('delivery/has_due_deliveries', 'function', 'has_due_deliveries', null, '2c4e883d3660bcb0f0916fcda5ef70382d2fcc2a0762263bd468645f338b3a58', 1),
        ('delivery/next_delivery_ms', 'function', 'next_delivery_ms', null, '59fc960bf4cdb958ac93f0c6d501f23212d38881d7c13210b39e766201e34121', 1),
        ('delivery/rotate_deliveries', 'function', 'rotate_deliveries', null, '33dd4711704710f957e20e5fc0a1819210dd485673894b06cd601a7cc6c05be2', 1),
+       ('delivery/surplus_room', 'function', 'surplus_room', null, 'a52a8225782b6ded6552d81167120914797ad52d9c93fe0e8ee6eed97f6d1a23', 1),
        ('log/next_version', 'function', 'next_version', null, 'e6ed26ba5d5e54c1cd9d5d0dcfb1b251a824cb012ac0be3a7a31ab73afa0197f', 1),
-       ('log/append', 'function', 'append', null, '264051f65851dee274b7cbcb2439119a988329dea4d49e6544250ea4a84654c8', 1),
+       ('log/append', 'function', 'append', null, '6805372dbccd07030f16a6b1e8d290029c20b0d5d67e0a634e84acb0ff295d46', 1),
        ('log/append_many', 'function', 'append_many', null, 'bb71f3d0b60597bd97c5f55c676bf68bbf79f004909cfa2dba6be197df2b66c4', 1),
        ('log/log_identity', 'function', 'log_identity', null, '5a103ba1d69f974c953683c99b1c74b1205d852c5e3657b3ba21ccc856847f86', 1),
        ('log/witness_is_gone', 'function', 'witness_is_gone', null, '59c24d5ae211a728e2312346432f131965c75b04f786e853ec07dbeb3f8f01af', 1),
@@ -2593,8 +2664,8 @@ values ('delivery/add_deliveries', 'function', 'add_deliveries', null, 'eda6e5b7
        ('log/first_late', 'function', 'first_late', null, 'b3bc8f4b03c80b634a9489f6d83da07b17be8850b131d829cf56399c5fbc4f7e', 1),
        ('log/check_log', 'function', 'check_log', null, '0cc7d8123f16f3beb830f738e4d6d1f94887fe976586c0bc8aac28ef2cb265a5', 1),
        ('log/declare_stream', 'function', 'declare_stream', null, '89051dd61db8a14486a54a389db7a942dec73d8959eda83e51cee80b5dced39c', 1),
-       ('log/new_id', 'function', 'new_id', null, 'dd69c9616da879f2dc4564ffe4a3b79c17de9a35357b4289ec8fad21ca60e5d9', 1),
-       ('log/emit', 'function', 'emit', null, 'f985f0cf4083f1efdba524a9f111f046dd71969e19af6abbbb78d6b5aa6bb406', 1),
+       ('log/new_id', 'function', 'new_id', null, '747972414d040b688c68dffa106f413b1b8bf0594c866c50a11503a734e2ab90', 1),
+       ('log/emit', 'function', 'emit', null, '793250bfdc0e284b648216ec41ecdf4f6dead77bebc449c32de78d6bc7939324', 1),
        ('log/publish_frontier', 'function', 'publish_frontier', null, '26f31d0c41220f0cd40dd9b12ab6041dbfda734937a110b69a910921ff087bbd', 1),
        ('log/refuse_truncate', 'function', 'refuse_truncate', null, 'f78cd69ac44152d518c253ce3a0b91ee14dd9dbd013722896dc474c9b4594902', 1),
        ('log/ring', 'function', 'ring', null, 'a8b6bfcc3635ac2651d26205c20a88698f9087fc20a7b6f26ea3e6a63b112495', 1),

@@ -1,9 +1,11 @@
+import { nameOf } from '../prepared.ts'
 import type { QueryResult } from '../queryable.ts'
 import type { Adapter } from './adapter.ts'
 import { hasMethods, numbersAsText, property } from './adapter.ts'
 
 interface PgSession {
   query(text: string, values: unknown[]): Promise<PgResult>
+  query(statement: { name: string; text: string; values: unknown[] }): Promise<PgResult>
 }
 
 interface PgResult {
@@ -25,7 +27,14 @@ export const pgAdapter: Adapter = {
     return (source as { getTransactionStatus(): string | null }).getTransactionStatus() === 'I'
   },
   inside: 'the client that ran BEGIN',
-  toQuery: (source) => (text, values) => (source as PgSession).query(text, numbersAsText(values)).then(toResult),
+  toQuery(source) {
+    const session = source as PgSession
+    return (text, values, { mayPrepareOnClient = false } = {}) =>
+      (mayPrepareOnClient
+        ? session.query({ name: nameOf(text), text, values: numbersAsText(values) })
+        : session.query(text, numbersAsText(values))
+      ).then(toResult)
+  },
   identityKey: (source) => source,
 }
 
