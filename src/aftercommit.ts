@@ -41,6 +41,7 @@ import {
 } from './postgres/index.ts'
 import { createProjections, type ProjectionHandle, type ProjectionOptions } from './projections/index.ts'
 import { createPush } from './push/index.ts'
+import { createReceipts } from './receipt/index.ts'
 import { createDrainLimit, createGroup, createHealth, createRegistry } from './runtime/index.ts'
 import { createSearch, keepSearch } from './search/index.ts'
 import { createSms } from './sms/index.ts'
@@ -329,6 +330,7 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     search: { ...createSearch(database), reindex: observing.reindex },
     deadLetters,
     deliveries,
+    receipt: createReceipts({ database, clock, log, deliveries, deadLetters }),
     drain: lifetime.drain,
     start: lifetime.start,
     stop: lifetime.stop,

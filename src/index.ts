@@ -165,6 +165,23 @@ export {
 export type { ProjectionHandle, ProjectionOptions, ProjectionState, Projections } from './projections/index.ts'
 export type { Push, PushDevice, PushSubscriptionInput } from './push/index.ts'
 export {
+  type ActionPart,
+  type CausedEvent,
+  type ObserverPart,
+  type OpenItem,
+  type Reaction as ReceiptReaction,
+  type ReactionState,
+  type Receipt,
+  type ReceiptAttempt,
+  type ReceiptCounts,
+  type ReceiptHandle,
+  type Settlement,
+  type SettleOptions,
+  type SubscriptionPart,
+  toReceiptJson,
+  type WorkPart,
+} from './receipt/index.ts'
+export {
   type Clock,
   consoleLogger,
   type HealthReport,

@@ -20,6 +20,7 @@ import type {
 } from './postgres/index.ts'
 import type { ProjectionHandle, ProjectionOptions, Projections } from './projections/index.ts'
 import type { Push } from './push/index.ts'
+import type { Receipts } from './receipt/index.ts'
 import type { Duration, HealthReport } from './runtime/index.ts'
 import type { Search } from './search/index.ts'
 import type { Sms } from './sms/index.ts'
@@ -151,6 +152,11 @@ export interface Aftercommit<D extends EventDefinitions = EventDefinitions> {
   readonly schedules: Schedules
   /** Documents that search actions keep in this database: find them, look them up, make an index anew. */
   readonly search: SearchDocuments
+  /**
+   * Everything that followed one event: reactions with their states, why the rest waits and the command that moves it, and
+   * the events it caused. `receipt.settled()` waits until nothing is open.
+   */
+  readonly receipt: Receipts
   readonly deadLetters: DeadLetters
   /** Durable work that is not done: look at it, hurry it, cancel it, pause it. */
   readonly deliveries: Deliveries

@@ -1,8 +1,9 @@
 /** How a backtest looks in a terminal and as JSON. What would be sent is shown: it was asked for. */
+
+import { toPlain } from '../events/index.ts'
 import type { BacktestObserver, BacktestReport } from '../observers/index.ts'
 import { printable } from '../printable.ts'
 import { formatTime } from './event-format.ts'
-import { toPlain } from './json.ts'
 import type { Output } from './output.ts'
 import { plural } from './plural.ts'
 import { previewLines } from './preview-format.ts'

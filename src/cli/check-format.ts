@@ -1,8 +1,10 @@
 /** How a check of workflows looks: in a terminal, and as JSON. Values are there only if the report has them. */
+
+import { toPlain } from '../events/index.ts'
 import type { CheckFinding, CheckReport, DifferingEvent, DifferingPath } from '../index.ts'
 import { printable } from '../printable.ts'
 import { formatTime } from './event-format.ts'
-import { toJsonText, toPlain } from './json.ts'
+import { toJsonText } from './json.ts'
 import type { Output } from './output.ts'
 import { plural } from './plural.ts'
 import { wrap } from './wrap.ts'

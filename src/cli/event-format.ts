@@ -1,4 +1,5 @@
 /** How events look in a terminal and as JSON. Payloads are shown where they were asked for, users where that was too. */
+import { readable } from '../events/index.ts'
 import { type AftercommitEvent, stringifyJson, toWire, Undecodable } from '../index.ts'
 import type { Column } from './table.ts'
 
@@ -40,21 +41,4 @@ export function toBrief(event: AftercommitEvent, { payload = false } = {}): obje
     causation_id: event.metadata.causationId,
     ...(payload ? { payload: readable(content), changes: readable(changes), previous: readable(previous) } : {}),
   }
-}
-
-/** All of an event; who did it only with `reveal`. */
-export function toFull(event: AftercommitEvent, { reveal = false } = {}): Record<string, unknown> {
-  const wire = toWire(event)
-  const isHidden = !reveal && event.metadata.userId !== null
-  return {
-    ...wire,
-    payload: readable(wire.payload),
-    changes: readable(wire.changes),
-    previous: readable(wire.previous),
-    metadata: isHidden ? { ...wire.metadata, user_id: '[REDACTED]' } : wire.metadata,
-  }
-}
-
-function readable(value: unknown): unknown {
-  return value instanceof Undecodable ? { undecodable: value.reason, raw: value.raw } : value
 }

@@ -1,12 +1,12 @@
 /** An explanation as JSON. Keys of ours are snake_case; those of payloads, headers and what would be sent stay. */
+
+import { toEventJson, toPlain } from '../events/index.ts'
 import type { DeadLetter } from '../index.ts'
 import type { EventExplanation, ExplainedAction, ExplainedObserver } from '../observers/index.ts'
-import { toFull } from './event-format.ts'
-import { toPlain } from './json.ts'
 
 export function toExplanationJson({ event, checkpoint, letter, observers }: EventExplanation, reveal: boolean): object {
   return {
-    event: toFull(event, { reveal }),
+    event: toEventJson(event, { reveal }),
     checkpoint: checkpoint === null ? null : String(checkpoint),
     letter: letter && toLetterJson(letter),
     observers: observers.map(toObserverJson),

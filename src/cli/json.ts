@@ -1,5 +1,6 @@
 /** JSON as this command prints it: snake_case like everywhere outside TypeScript, positions as text, numbers exact, safe to show in a terminal. */
 import { stringifyJson } from '../events/index.ts'
+
 import { printable } from '../printable.ts'
 
 /** Nothing that comes from the log is too large to print. */
@@ -8,22 +9,6 @@ const NO_LIMITS = { maxBytes: Number.MAX_SAFE_INTEGER, maxDepth: 1_000, name: 'o
 export function toJsonText(value: unknown, { layOut = false } = {}): string {
   const text = printable(stringifyJson(value, NO_LIMITS))
   return layOut ? layOutJson(text) : text
-}
-
-/**
- * A copy of our own data for printing: keys in snake_case, bigint as text. Only for what we made ourselves; the keys of
- * a payload are the user's.
- */
-export function toPlain(value: unknown): unknown {
-  if (typeof value === 'bigint') return value.toString()
-  if (value instanceof Date) return value.toISOString()
-  if (Array.isArray(value)) return value.map(toPlain)
-  if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [toSnakeCase(key), toPlain(item)]))
-}
-
-function toSnakeCase(name: string): string {
-  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
 
 /** Indents JSON text without reading its values, so that numbers no double holds stay as they are. */

@@ -1,8 +1,8 @@
 /** Dead letters in a terminal and as JSON. Lists say nothing of what an event carries; `show` and `export` do. */
 import type { DeadLetter } from '../dead-letters/index.ts'
+import { toEventJson, toPlain } from '../events/index.ts'
 import { formatError } from './error-format.ts'
-import { toBrief, toFull } from './event-format.ts'
-import { toPlain } from './json.ts'
+import { toBrief } from './event-format.ts'
 import { formatSpan } from './subscription-format.ts'
 import type { Column } from './table.ts'
 
@@ -36,7 +36,7 @@ export function toBriefLetter({ event, ...letter }: DeadLetter): object {
 }
 
 export function toFullLetter({ event, ...letter }: DeadLetter, { reveal = false } = {}): object {
-  return { ...plainOf(letter), event: toFull(event, { reveal }) }
+  return { ...plainOf(letter), event: toEventJson(event, { reveal }) }
 }
 
 function plainOf(letter: Omit<DeadLetter, 'event'>): object {

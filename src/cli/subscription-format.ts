@@ -1,9 +1,8 @@
 /** Subscriptions as the command line finds and shows them: with the process that runs each of them. */
 import { AftercommitError } from '../errors.ts'
-import { closest } from '../events/index.ts'
+import { closest, toPlain } from '../events/index.ts'
 import type { Aftercommit, ProcessStatus, SubscriptionState } from '../index.ts'
 import { formatDuration } from '../runtime/index.ts'
-import { toPlain } from './json.ts'
 import type { Column } from './table.ts'
 
 export interface ShownSubscription extends SubscriptionState {

@@ -23,6 +23,11 @@ export const verbs: readonly Verb[] = [
     load: () => import('./commands/doctor.ts'),
   },
   {
+    name: 'receipt',
+    summary: 'everything that followed one event, and what moves the rest',
+    load: () => import('./commands/receipt.ts'),
+  },
+  {
     name: 'unblock',
     summary: 'end the transaction that holds the frontier back',
     load: () => import('./commands/unblock.ts'),

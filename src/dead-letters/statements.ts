@@ -46,6 +46,8 @@ export interface LetterFilter {
   /** Part of the error's code, name or message. */
   readonly error?: string | undefined
   readonly eventId?: string | undefined
+  /** Effects and timers whose workflow asked for them with one of these events. */
+  readonly askedBy?: readonly string[] | undefined
   readonly ids?: readonly bigint[] | undefined
   /** Untouched for at least this long. */
   readonly untouchedMs?: number | undefined
@@ -67,6 +69,11 @@ function conditions(filter: LetterFilter): { where: string; values: Parameter[] 
   add((p) => `l.status = ${p}`, filter.status)
   add((p) => `strpos(l.error::text, ${p}) > 0`, filter.error)
   add((p) => `l.event_id = ${p}`, filter.eventId)
+  add(
+    (p) =>
+      `(l.delivery is not null and l.delivery ->> 'event_id' = any (array(select jsonb_array_elements_text(${p}::jsonb))))`,
+    filter.askedBy && JSON.stringify(filter.askedBy),
+  )
   add((p) => `l.id = any (${p}::bigint[])`, filter.ids && `{${filter.ids.join(',')}}`)
   add(
     (p) => `l.changed_at < clock_timestamp() - make_interval(secs => ${p}::float8)`,

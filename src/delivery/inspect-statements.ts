@@ -35,6 +35,8 @@ export interface DeliveryRecord {
   readonly process: string | null
   /** The dead letter it was made from again. */
   readonly letter: bigint | null
+  /** The event that asked for it; null where none did. */
+  readonly eventId: string | null
 }
 
 export interface DeliveryDetails extends DeliveryRecord {
@@ -51,6 +53,8 @@ export interface DeliveryFilter {
   readonly destination?: string | undefined
   readonly state?: DeliveryState | undefined
   readonly ids?: readonly bigint[] | undefined
+  /** The events that asked for it. */
+  readonly eventIds?: readonly string[] | undefined
   /** Nobody has it, and it is due later. */
   readonly later?: boolean | undefined
   /** Added after this one: the next page. */
@@ -97,10 +101,15 @@ export function conditions(filter: DeliveryFilter): { where: string; values: Par
   add((p) => `d.owner = ${p}`, filter.owner)
   add((p) => `${STATE} = ${p}`, filter.state)
   add((p) => `d.id = any (${p}::bigint[])`, filter.ids && `{${filter.ids.join(',')}}`)
+  add((p) => `d.event_id = any (array(select jsonb_array_elements_text(${p}::jsonb)))`, toJsonList(filter.eventIds))
   add((p) => `d.id > ${p}::bigint`, filter.after?.toString())
   add((p) => `d.id < ${p}::bigint`, filter.before?.toString())
   if (filter.later) where.push('d.token is null and d.run_at > statement_timestamp()')
   return { where: where.join(' and '), values }
+}
+
+function toJsonList(values: readonly string[] | undefined): string | undefined {
+  return values && JSON.stringify(values)
 }
 
 /** Oldest first, unless the newest are wanted. */
@@ -144,7 +153,7 @@ export async function selectDelivery(db: Queryable, id: bigint): Promise<Deliver
 const COLUMNS = `d.id::text as id, l.kind, l.name, d.owner, ${STATE} as state, nullif(l.destination, '') as destination,
             nullif(l.tenant, '') as tenant, d.key, l.priority, d.attempts, ${ms('d.created_at')} as created,
             ${ms('d.run_at')} as due, ${ms('d.first_attempt_at')} as first, ${ms('d.last_attempt_at')} as last,
-            d.error::text as error, w.process, d.letter::text as letter`
+            d.error::text as error, w.process, d.letter::text as letter, d.event_id`
 
 interface DeliveryRow {
   id: string
@@ -164,6 +173,7 @@ interface DeliveryRow {
   error: string | null
   process: string | null
   letter: string | null
+  event_id: string | null
 }
 
 function toRecord(row: DeliveryRow): DeliveryRecord {
@@ -185,6 +195,7 @@ function toRecord(row: DeliveryRow): DeliveryRecord {
     error: row.error === null ? null : JSON.parse(row.error),
     process: row.process,
     letter: row.letter === null ? null : BigInt(row.letter),
+    eventId: row.event_id,
   }
 }
 

@@ -45,6 +45,7 @@ export {
   type StoredMetadata,
 } from './metadata.ts'
 export { boundsOf, compilePatterns, patternsToSql, type TypeBounds } from './pattern.ts'
+export { readable, toEventJson, toPlain } from './plain-json.ts'
 export type { SchemaInput, SchemaIssue, SchemaOutput, SchemaResult, StandardSchema } from './standard-schema.ts'
 export { isUndecodable, ownCopy, StoredEvent, type StoredFields, toStoredEvent } from './stored-event.ts'
 export { Undecodable } from './undecodable.ts'

@@ -15,7 +15,7 @@ import {
 } from '../events/index.ts'
 import { classify, type Database } from '../postgres/index.ts'
 import { retryUntil } from '../runtime/index.ts'
-import { type EventTrace, selectCorrelated, traceEvents } from './causes.ts'
+import { type EventTrace, selectCorrelated, type TraceOptions, traceEvents } from './causes.ts'
 import { type AnyEvent, toEvent } from './event-row.ts'
 import { Follower } from './follower.ts'
 import { checkLog, describeHolders, epochBegan, findLogObjects, type Holder, observe } from './frontier-statements.ts'
@@ -86,7 +86,7 @@ export interface Log<D extends EventDefinitions = EventDefinitions> {
   /** Everything that follows from one request or job, oldest first. Default: 1,000. `after`: the last position of the page before. */
   correlated(correlationId: string, options?: { limit?: number; after?: bigint }): Promise<AnyEvent[]>
   /** What led to an event and what it led to. */
-  trace(id: string): Promise<EventTrace>
+  trace(id: string, options?: TraceOptions): Promise<EventTrace>
   status(): Promise<LogStatus>
   /** Ends one of the holders that `status()` names, audited. No position is ever skipped. */
   unblock(target: UnblockTarget, request: UnblockRequest): Promise<Holder>
@@ -142,7 +142,7 @@ export function createLog<D extends EventDefinitions>(options: LogOptions): Log<
       (await stream({ aggregate, limit: 1, newestFirst: true }))[0],
     correlated: async (correlationId: string, { limit = 1_000, after }: { limit?: number; after?: bigint } = {}) =>
       (await selectCorrelated(database, correlationId, { limit: checkLimit(limit), after })).map(lift),
-    trace: (id: string) => traceEvents(database, id),
+    trace: (id: string, traceOptions: TraceOptions = {}) => traceEvents(database, id, traceOptions),
     async status(): Promise<LogStatus> {
       const check = await checkLog(database)
       const running = tailer.epoch === check.epoch

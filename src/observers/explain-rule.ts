@@ -5,6 +5,8 @@ import type { AnyEvent } from '../log/index.ts'
 
 /** An observer as it is kept in the database, without what it sends. */
 export interface Rule {
+  /** The group it belongs to; the default group has no name here. */
+  readonly group?: string
   readonly on: readonly string[]
   readonly entity: string | null
   readonly condition: string | null

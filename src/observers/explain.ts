@@ -29,6 +29,8 @@ export interface EventExplanation {
 
 export interface ExplainedObserver extends Judgement {
   readonly observer: string
+  /** Null: the default group. */
+  readonly group: string | null
   /** Which version of it was in force; null when none was. */
   readonly version: number | null
   /** What became of that version since. */
@@ -60,6 +62,8 @@ export interface ExplainParts {
   readonly deadLetters: Pick<DeadLetters, 'list'>
   /** The subscription of this process's group. */
   readonly subscription: string
+  /** Whether the reader of a group has finished the event. Default: by the checkpoint of \`subscription\`. */
+  readonly isReached?: (group: string | undefined) => boolean
   /** What this process would do. */
   readonly configs: readonly ObserverConfig[]
   /** The variables that conditions and templates may read. */
@@ -85,7 +89,7 @@ export async function explainEvent(id: string, parts: ExplainParts): Promise<Eve
   const facts: Facts = {
     event,
     scope: scopeOf(event, parts.env),
-    isReached: checkpoint !== undefined && checkpoint >= event.position,
+    isReached: parts.isReached ?? (() => checkpoint !== undefined && checkpoint >= event.position),
     starts,
     runs,
     deliveries: await findDeliveries(event.id, owners, parts),
@@ -102,7 +106,7 @@ export async function explainEvent(id: string, parts: ExplainParts): Promise<Eve
 interface Facts {
   readonly event: AnyEvent
   readonly scope: Scope
-  readonly isReached: boolean
+  readonly isReached: (group: string | undefined) => boolean
   readonly starts: ReadonlyMap<string, bigint>
   readonly runs: readonly StoredRun[]
   readonly deliveries: readonly DeliveryRecord[]
@@ -118,8 +122,8 @@ function explainObserver(candidate: Candidate, facts: Facts): ExplainedObserver 
     const isBehind = rule.sequential && actions.some(({ state }) => isOpen(state))
     actions.push(explainAction({ name, type, isBehind, isAsked: ASKED.has(told.verdict) }, candidate, facts))
   }
-  const { on, entity, condition } = rule
-  return { observer, version, since, on, entity, condition, ...told, actions }
+  const { on, entity, condition, group = null } = rule
+  return { observer, group, version, since, on, entity, condition, ...told, actions }
 }
 
 /** A condition that cannot be evaluated leads to a dead letter of each action. */
@@ -134,14 +138,14 @@ function cameLater(judgement: Judgement, from: bigint | null): Judgement {
 
 function explainAction(
   { name, type, isBehind, isAsked }: { name: string; type: string; isBehind: boolean; isAsked: boolean },
-  { observer, config }: Candidate,
+  { observer, config, rule }: Candidate,
   { event, scope, isReached, starts, runs, deliveries, letters }: Facts,
 ): ExplainedAction {
   const owner = `${observer}/${name}`
   const attempts = attemptsAt(runs, observer, name)
   const delivery = deliveries.find((one) => one.name === owner) ?? null
   const letter = letters.find((one) => one.owner === owner) ?? null
-  const state = decideState({ isAsked, isReached, isBehind, attempts, delivery, letter })
+  const state = decideState({ isAsked, isReached: isReached(rule.group), isBehind, attempts, delivery, letter })
   const preview = config === undefined ? null : previewOf(config, name, event, scope)
   return { name, type, state, start: starts.get(owner) ?? null, attempts, delivery, letter, preview }
 }

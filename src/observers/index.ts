@@ -3,6 +3,7 @@
  * written into what runs. Loads zod, CEL and an HTTP client, so it is imported on first use.
  */
 
+export { DEFAULT_GROUP } from '../configuration/index.ts'
 export type {
   ActionContext,
   ActionRequest,

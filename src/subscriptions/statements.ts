@@ -41,7 +41,15 @@ export async function registerSubscription(
        select $1::text, greatest(($4::text)::bigint, l.kept_from - 1), l.epoch from registered, ${db.schema}.log_state l
        on conflict (id, partition) do update
          set term = p.term + 1, owner = null, lease_until = null, clean = true
-       where exists (select from registered r where r.generation > (select s.generation from ${db.schema}.subscriptions s where s.id = $1::text)))
+       where exists (select from registered r where r.generation > (select s.generation from ${db.schema}.subscriptions s where s.id = $1::text))),
+     versioned as (
+       insert into ${db.schema}.subscription_versions (id, generation, definition, from_position)
+       select $1::text, r.generation, ($3::text)::jsonb,
+              coalesce((select max(greatest(p.position, coalesce(upper(p.done) - 1, p.position)))
+                          from ${db.schema}.subscription_partitions p where p.id = $1::text),
+                       greatest(($4::text)::bigint, l.kept_from - 1))
+         from registered r, ${db.schema}.log_state l
+       on conflict (id, generation) do nothing)
      select generation::text as generation, is_new from registered`,
     [subscription.id, subscription.kind, subscription.definition, subscription.position.toString()],
   )

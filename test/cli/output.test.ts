@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { toAggregate, toStartPoint, toTime } from '../../src/cli/arguments.ts'
 import { chooseTarget } from '../../src/cli/commands/unblock.ts'
-import { layOutJson, toJsonText, toPlain } from '../../src/cli/json.ts'
+import { layOutJson, toJsonText } from '../../src/cli/json.ts'
 import { createOutput, wantsColor } from '../../src/cli/output.ts'
+import { toPlain } from '../../src/events/index.ts'
 
 describe('colour', () => {
   const terminal = { isTTY: true }

@@ -751,6 +751,38 @@ commit;
 begin;
 set local lock_timeout = 800;
 set local search_path = pg_catalog, pg_temp;
+-- why: receipts say which filter a subscription had at an event and find dead letters and deliveries by their event.
+-- locks: deliveries, dead letters and audit against writes while their indexes are built; they hold what waits, not history.
+-- older: keep
+
+-- Written by the statement that registers a subscription.
+create table "aftercommit".subscription_versions (
+  id text not null references "aftercommit".subscriptions on delete cascade,
+  generation bigint not null,
+  definition jsonb not null,
+  -- Events above this position were judged by it. Null: it was registered before versions were kept.
+  from_position bigint,
+  at timestamptz not null default clock_timestamp(),
+  primary key (id, generation)
+);
+comment on table "aftercommit".subscription_versions is
+  'Filters of subscriptions over time, to explain old events by the filter that was registered when they were read.';
+insert into "aftercommit".subscription_versions (id, generation, definition, at)
+select id, generation, definition, updated_at from "aftercommit".subscriptions;
+
+create index letters_event on "aftercommit".letters (event_id);
+-- Dead letters of effects and timers are found by the event of their workflow.
+create index letters_asked on "aftercommit".letters ((delivery ->> 'event_id')) where delivery is not null;
+create index deliveries_event on "aftercommit".deliveries (event_id) where event_id is not null;
+create index audit_seeks on "aftercommit".audit (target, at) where what in ('subscription.seek', 'subscription.fast-forward');
+insert into "aftercommit".migrations (version, name, checksum, applied_by, breaks_older)
+values (8, 'receipts', 'd194a3bfe6826c07b1db206060a5b15738cbe29b62e085bcc7f38b12838296b4',
+        pg_catalog.concat_ws(' ', session_user, pg_catalog.current_setting('application_name')), false);
+commit;
+
+begin;
+set local lock_timeout = 800;
+set local search_path = pg_catalog, pg_temp;
 -- grants: run
 -- Adds work in the caller's transaction; what is unique and there already is left alone. Returns what was added.
 -- `lane` is the number of a lane or, where `p_lanes` is given, the place of that number in it, from 1.

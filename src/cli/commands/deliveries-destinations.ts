@@ -1,9 +1,9 @@
 import type { Command } from 'commander'
+import { toPlain } from '../../events/index.ts'
 import { printable } from '../../printable.ts'
 import { DESTINATION_COLUMNS, toDestinationRow } from '../destination-format.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { type Invocation, runCommand } from '../invocation.ts'
-import { toPlain } from '../json.ts'
 
 export function define(command: Command): void {
   command

@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander'
 import { AftercommitError } from '../../errors.ts'
+import { toPlain } from '../../events/index.ts'
 import type { Aftercommit } from '../../index.ts'
 import { toCount } from '../arguments.ts'
 import { addDeliveryFilter, type DeliveryFilterOptions, toDeliveryFilter, toDeliveryId } from '../delivery-filter.ts'
@@ -7,7 +8,6 @@ import { DELIVERY_COLUMNS, toDeliveryRow } from '../delivery-format.ts'
 import { nearestName } from '../delivery-name.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { type Invocation, runCommand } from '../invocation.ts'
-import { toPlain } from '../json.ts'
 import type { Output } from '../output.ts'
 
 interface Options extends DeliveryFilterOptions {

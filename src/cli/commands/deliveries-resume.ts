@@ -1,9 +1,9 @@
 import type { Command } from 'commander'
+import { toPlain } from '../../events/index.ts'
 import { printable } from '../../printable.ts'
 import { addTarget, describeTargets, findTarget, type TargetOptions } from '../delivery-name.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { type Invocation, runCommand } from '../invocation.ts'
-import { toPlain } from '../json.ts'
 import { addOperatorOptions, type OperatorOptions, toAction } from '../operator.ts'
 
 interface Options extends TargetOptions, OperatorOptions {}

@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { AftercommitError } from '../../errors.ts'
+import { toPlain } from '../../events/index.ts'
 import type { DeliveryDetails, ProcessStatus } from '../../index.ts'
 import { toDeliveryId } from '../delivery-filter.ts'
 import { formatDue } from '../delivery-format.ts'
@@ -7,7 +8,6 @@ import { formatTime } from '../event-format.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { printFields, printJson } from '../fields.ts'
 import { type Invocation, runCommand } from '../invocation.ts'
-import { toPlain } from '../json.ts'
 import type { Output } from '../output.ts'
 
 export function define(command: Command): void {

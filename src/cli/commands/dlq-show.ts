@@ -1,7 +1,8 @@
 import type { Command } from 'commander'
 import type { DeadLetter } from '../../dead-letters/index.ts'
 import { AftercommitError } from '../../errors.ts'
-import { formatAggregate, formatTime, toFull } from '../event-format.ts'
+import { toEventJson } from '../../events/index.ts'
+import { formatAggregate, formatTime } from '../event-format.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { printFields, printJson } from '../fields.ts'
 import { type Invocation, runCommand } from '../invocation.ts'
@@ -31,7 +32,7 @@ async function show(id: bigint, { open, options, output }: Invocation<Options>):
   }
   const { reveal = false } = options
   if (output.json) output.document(toFullLetter(letter, { reveal }))
-  else printLetter(letter, toFull(letter.event, { reveal }), output)
+  else printLetter(letter, toEventJson(letter.event, { reveal }), output)
   return EXIT.ok
 }
 

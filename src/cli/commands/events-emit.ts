@@ -1,11 +1,11 @@
 import { text } from 'node:stream/consumers'
 import { type Command, Option } from 'commander'
+import { toPlain } from '../../events/index.ts'
 import { parseJson } from '../../index.ts'
 import { printable } from '../../printable.ts'
 import { toAggregate, toTime, toVersion } from '../arguments.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { type Invocation, runCommand } from '../invocation.ts'
-import { toPlain } from '../json.ts'
 
 interface Options {
   readonly aggregate?: { type: string; id: string }

@@ -1,7 +1,8 @@
 import type { Command } from 'commander'
+import { toEventJson } from '../../events/index.ts'
 import type { AftercommitEvent, EventTrace } from '../../index.ts'
 import { printable } from '../../printable.ts'
-import { formatAggregate, formatTime, toBrief, toFull } from '../event-format.ts'
+import { formatAggregate, formatTime, toBrief } from '../event-format.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { findEvent } from '../find-event.ts'
 import { type Invocation, runCommand } from '../invocation.ts'
@@ -24,7 +25,7 @@ export function define(command: Command): void {
 async function show(id: string, { open, options, output }: Invocation<Options>): Promise<ExitCode> {
   const ac = await open()
   const event = await findEvent(ac, id)
-  const full = toFull(event, { reveal: options.reveal ?? false })
+  const full = toEventJson(event, { reveal: options.reveal ?? false })
   const trace = options.trace ? await ac.log.trace(event.id) : undefined
   if (output.json) {
     const relatives = trace && {

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
+import { toPlain } from '../../events/index.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { type Invocation, runCommand } from '../invocation.ts'
-import { toPlain } from '../json.ts'
 import type { Column } from '../table.ts'
 
 export function define(command: Command): void {

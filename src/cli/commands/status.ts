@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { toPlain } from '../../events/index.ts'
 import type { Status } from '../../index.ts'
 import { printable } from '../../printable.ts'
 import { formatDuration } from '../../runtime/index.ts'
@@ -6,7 +7,6 @@ import { type DeliveryStatus, describeStates, printDeliveryTrouble, readDelivery
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { HOLDER_COLUMNS, toHolderRow } from '../holder-table.ts'
 import { type Invocation, runCommand } from '../invocation.ts'
-import { toPlain } from '../json.ts'
 import type { Output } from '../output.ts'
 
 export function define(command: Command): void {

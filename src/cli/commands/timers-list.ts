@@ -1,8 +1,8 @@
 import { type Command, Option } from 'commander'
+import { toPlain } from '../../events/index.ts'
 import { toCount } from '../arguments.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { type Invocation, runCommand } from '../invocation.ts'
-import { toPlain } from '../json.ts'
 import { TIMER_COLUMNS, toTimerRow } from '../workflow-format.ts'
 
 interface Options {

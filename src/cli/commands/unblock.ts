@@ -1,12 +1,12 @@
 import { hostname, userInfo } from 'node:os'
 import { type Command, Option } from 'commander'
+import { toPlain } from '../../events/index.ts'
 import type { Holder, UnblockTarget } from '../../index.ts'
 import { toDuration, toPid } from '../arguments.ts'
 import { confirm } from '../confirm.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { HOLDER_COLUMNS, toHolderRow } from '../holder-table.ts'
 import { type Invocation, runCommand } from '../invocation.ts'
-import { toPlain } from '../json.ts'
 
 interface Options {
   readonly pid?: number

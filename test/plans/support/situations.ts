@@ -56,6 +56,7 @@ export const BOUNDED = [
   'sql_files',
   'stream_types',
   'subscription_partitions',
+  'subscription_versions',
   'subscriptions',
 ]
 
