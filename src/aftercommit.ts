@@ -274,13 +274,14 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
         await grantSessions(database, role)
       }
       // What the options do not mention stays as somebody else has set it.
-      const { wake, retentionSeconds, maxPayloadBytes, maxDepth } = resolved.log
+      const { wake, retentionSeconds, maxPayloadBytes, maxDepth, maxNesting } = resolved.log
       const given = options.log ?? {}
       await saveLogSettings(database, {
         ...(wake === undefined ? {} : { wake }),
         ...(retentionSeconds === undefined ? {} : { retentionSeconds }),
         ...(given.maxPayload === undefined ? {} : { maxPayloadBytes }),
         ...(given.maxDepth === undefined ? {} : { maxDepth }),
+        ...(given.maxNesting === undefined ? {} : { maxNesting }),
       })
       return result
     },

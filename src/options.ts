@@ -78,7 +78,9 @@ export interface LogOptions {
   readonly wake?: 'doorbell' | 'poll' | undefined
   /** Stored at `migrate`: events older than this may go, `'unlimited'` keeps all. */
   readonly retention?: Duration | 'unlimited' | undefined
+  /** The largest payload, as Postgres writes it: with a space after each colon and comma. Stored at `migrate`. Default: `'1MB'`, at most `'16MB'`. */
   readonly maxPayload?: string | number | undefined
+  /** Levels of arrays and objects in a payload. Stored at `migrate`. Default: 64, at most 1,000. */
   readonly maxNesting?: number | undefined
   /** How many causes an event may have behind it. */
   readonly maxDepth?: number | undefined
@@ -116,8 +118,8 @@ export function withDefaults(options: AftercommitOptions) {
     log: {
       wake: log.wake,
       retentionSeconds: retentionSeconds(log.retention),
-      maxPayloadBytes: toBytes(log.maxPayload ?? '1MB', 'log.maxPayload'),
-      maxNesting: count(log.maxNesting ?? 64, 'log.maxNesting'),
+      maxPayloadBytes: atMost(MOST_PAYLOAD, toBytes(log.maxPayload ?? '1MB', 'log.maxPayload'), 'log.maxPayload'),
+      maxNesting: atMost(MOST_NESTING, count(log.maxNesting ?? 64, 'log.maxNesting'), 'log.maxNesting'),
       maxDepth: count(log.maxDepth ?? 32, 'log.maxDepth'),
       prepareOnClients: log.prepareOnClients ?? false,
     },
@@ -164,6 +166,15 @@ function groupName(group: string | undefined): string | undefined {
 
 function given(value: number | undefined, setting: string): number | undefined {
   return value === undefined ? undefined : count(value, setting)
+}
+
+/** Readers load no larger and no deeper events. */
+const MOST_PAYLOAD = 16_777_216
+const MOST_NESTING = 1_000
+
+function atMost(most: number, value: number, setting: string): number {
+  if (value <= most) return value
+  throw new AftercommitError('BAD_OPTION', `${setting} must be at most ${most}.`)
 }
 
 function count(value: number, setting: string): number {

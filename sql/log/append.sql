@@ -13,19 +13,28 @@ declare
   v_adopted boolean;
   v_version bigint;
   v_position bigint;
+  v_bytes integer;
   v_known text;
 begin
   if p_level < :breaks_older then
     raise exception 'The schema was migrated by a newer aftercommit, which processes of this version must not write to; nothing was emitted.'
       using errcode = 'AC015';
   end if;
+  if :schema.may_break_limits(p_aggregate_type, p_aggregate_id, p_payload, p_metadata, p_extra) then
+    perform :schema.check_event(p_type, p_aggregate_type, p_aggregate_id, p_payload, p_metadata, p_extra);
+  end if;
   -- Nearly every event ends here. Whether its type is a stream is asked by the insert itself: each statement more is felt.
   if p_extra is null then
     insert into :schema.events (id, type, aggregate_type, aggregate_id, payload, metadata, occurred_at)
     select p_id, p_type, p_aggregate_type, p_aggregate_id, p_payload, p_metadata, coalesce(p_occurred_at, clock_timestamp())
      where not exists (select from :schema.stream_types where aggregate_type = p_aggregate_type)
-    returning position into v_position;
-    if found then return v_position; end if;
+    returning position, bytes into v_position, v_bytes;
+    if found then
+      if :schema.has_swollen(v_bytes, p_payload) then
+        perform :schema.check_event(p_type, p_aggregate_type, p_aggregate_id, p_payload, p_metadata, p_extra);
+      end if;
+      return v_position;
+    end if;
   end if;
   if p_extra ? 'chosen' then
     select concat_ws(':', position, version) into v_known from :schema.event_ids where id = p_id;
@@ -56,7 +65,10 @@ begin
   if p_extra is null then
     insert into :schema.events (id, type, aggregate_type, aggregate_id, version, payload, metadata, occurred_at)
     values (p_id, p_type, p_aggregate_type, p_aggregate_id, v_version, p_payload, p_metadata, coalesce(p_occurred_at, clock_timestamp()))
-    returning position into v_position;
+    returning position, bytes into v_position, v_bytes;
+    if :schema.has_swollen(v_bytes, p_payload) then
+      perform :schema.check_event(p_type, p_aggregate_type, p_aggregate_id, p_payload, p_metadata, p_extra);
+    end if;
     return concat_ws(':', v_position, v_version);
   end if;
 
@@ -81,7 +93,11 @@ begin
   end if;
   insert into :schema.events (position, id, type, aggregate_type, aggregate_id, version, tenant, payload, changes, previous, metadata, occurred_at)
   values (v_position, p_id, p_type, p_aggregate_type, p_aggregate_id, v_version, p_extra ->> 'tenant', p_payload,
-    p_extra -> 'changes', p_extra -> 'previous', p_metadata, coalesce(p_occurred_at, clock_timestamp()));
+    p_extra -> 'changes', p_extra -> 'previous', p_metadata, coalesce(p_occurred_at, clock_timestamp()))
+  returning bytes into v_bytes;
+  if :schema.has_swollen(v_bytes, p_payload) then
+    perform :schema.check_event(p_type, p_aggregate_type, p_aggregate_id, p_payload, p_metadata, p_extra);
+  end if;
   return concat_ws(':', v_position, v_version);
 end
 $aftercommit$;

@@ -12,7 +12,6 @@ returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $aftercommit$
 #variable_conflict use_variable
 declare
-  v_max_payload bigint;
   v_new text;
 begin
   if coalesce(changes, previous, metadata) is null and id is null and coalesce(tenant, '') = ''
@@ -22,12 +21,9 @@ begin
      and concat(current_setting('aftercommit.user_id', true), current_setting('aftercommit.tenant', true),
                 current_setting('aftercommit.correlation_id', true), current_setting('aftercommit.causation_id', true),
                 current_setting('aftercommit.traceparent', true), current_setting('aftercommit.depth', true)) = '' then
-    select s.max_payload into v_max_payload from :schema.settings s;
-    if coalesce(octet_length(payload::text), 0) <= v_max_payload then
-      v_new := :schema.new_id();
-      return split_part(:schema.append(v_new, type, aggregate_type, aggregate_id, payload,
-        ('{"correlation_id": "' || v_new || '"}')::jsonb, occurred_at), ':', 1)::bigint;
-    end if;
+    v_new := :schema.new_id();
+    return split_part(:schema.append(v_new, type, aggregate_type, aggregate_id, payload,
+      ('{"correlation_id": "' || v_new || '"}')::jsonb, occurred_at), ':', 1)::bigint;
   end if;
 
   declare
@@ -35,23 +31,18 @@ begin
     v_metadata jsonb := coalesce(metadata, '{}');
     v_depth integer := coalesce(nullif(current_setting('aftercommit.depth', true), '')::integer, 0);
     v_tenant text := coalesce(nullif(tenant, ''), nullif(current_setting('aftercommit.tenant', true), ''));
-    v_limits record;
     v_extra jsonb;
   begin
     if type is null or type !~ '^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$' or length(type) > 200 then
       raise exception 'Event type % is not a dotted lower-case name like order.placed, so nothing was emitted.', quote_nullable(left(type, 80))
         using errcode = 'AC003';
     end if;
-    if aggregate_type = '' or aggregate_id = '' or (aggregate_type is null) <> (aggregate_id is null)
-       or length(aggregate_type) > 255 or length(aggregate_id) > 255 then
+    if (aggregate_type is null) <> (aggregate_id is null) then
       raise exception 'An aggregate has a type and an id of 1 to 255 characters, or neither; nothing was emitted.'
         using errcode = 'AC004';
     end if;
     if v_id = '' or length(v_id) > 255 then
       raise exception 'An event id has 1 to 255 characters; nothing was emitted.' using errcode = 'AC004';
-    end if;
-    if length(v_tenant) > 255 then
-      raise exception 'A tenant has 1 to 255 characters; nothing was emitted.' using errcode = 'AC004';
     end if;
     if jsonb_typeof(previous) not in ('object', 'null') then
       raise exception 'previous must be a JSON object; nothing was emitted.' using errcode = 'AC004';
@@ -59,15 +50,10 @@ begin
     if jsonb_typeof(v_metadata) <> 'object' then
       raise exception 'metadata must be a JSON object; nothing was emitted.' using errcode = 'AC004';
     end if;
-    select s.max_payload, s.max_depth into v_limits from :schema.settings s;
-    if octet_length(payload::text) > v_limits.max_payload then
-      raise exception 'The payload of % has % bytes, more than the limit of %; nothing was emitted.',
-        type, octet_length(payload::text), v_limits.max_payload using errcode = 'AC005';
-    end if;
     v_depth := greatest(v_depth, coalesce((v_metadata ->> 'depth')::integer, 0));
-    if v_depth > v_limits.max_depth then
+    if v_depth > 0 and v_depth > (select s.max_depth from :schema.settings s) then
       raise exception '% would be event number % in a chain of causes, more than %; nothing was emitted.',
-        type, v_depth, v_limits.max_depth using errcode = 'AC006', hint = 'An event probably causes itself.';
+        type, v_depth, (select s.max_depth from :schema.settings s) using errcode = 'AC006', hint = 'An event probably causes itself.';
     end if;
 
     v_metadata := jsonb_strip_nulls(jsonb_build_object(

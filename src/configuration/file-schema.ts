@@ -53,9 +53,12 @@ const log = table('The log of events.', {
     description: 'How readers learn of new events. Stored by migrate.',
     fallback: 'doorbell',
   }),
-  max_payload: setting(size, { description: 'The largest payload of an event.', fallback: '1MB' }),
+  max_payload: setting(size, {
+    description: 'The largest payload of an event, at most 16MB. Stored by migrate.',
+    fallback: '1MB',
+  }),
   max_nesting: setting(z.int().min(1).max(1_000), {
-    description: 'How deep objects and lists in a payload may nest.',
+    description: 'How deep objects and lists in a payload may nest. Stored by migrate.',
     fallback: 64,
   }),
   max_depth: setting(count, {

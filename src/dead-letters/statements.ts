@@ -7,18 +7,20 @@ import {
   toWire,
   Undecodable,
   type WireEvent,
+  whyUndecodable,
 } from '../events/index.ts'
 import type { Parameter, Queryable } from '../postgres/index.ts'
 import type { DeadLetter, LetterKind, LetterStatus } from './letter.ts'
 
 /**
- * An event as it is copied beside a letter. Its own limits were checked when it was appended. A payload that could not be
- * read is copied as the reason and the beginning of the stored text; the log keeps the whole until its retention ends.
+ * An event as it is copied beside a letter. Its own limits were checked when it was appended. An event that could not be
+ * read is copied as the reason and the beginning of what was stored; the log keeps the whole until its retention ends.
  */
 export function copyEvent(event: AftercommitEvent): string {
   const wire = toWire(event)
-  const { payload } = event
-  const copied = payload instanceof Undecodable ? { ...wire, payload: toCopied(payload) } : wire
+  const why = whyUndecodable(event)
+  const copied =
+    why === undefined ? wire : { ...wire, payload: toCopied(why), changes: null, previous: null, metadata: {} }
   return stringifyJson(copied, { maxBytes: Number.MAX_SAFE_INTEGER, maxDepth: 1_000, name: 'event' })
 }
 

@@ -47,7 +47,14 @@ export {
 export { boundsOf, compilePatterns, patternsToSql, type TypeBounds } from './pattern.ts'
 export { readable, toEventJson, toPlain } from './plain-json.ts'
 export type { SchemaInput, SchemaIssue, SchemaOutput, SchemaResult, StandardSchema } from './standard-schema.ts'
-export { isUndecodable, ownCopy, StoredEvent, type StoredFields, toStoredEvent } from './stored-event.ts'
+export {
+  isUndecodable,
+  ownCopy,
+  StoredEvent,
+  type StoredFields,
+  toStoredEvent,
+  whyUndecodable,
+} from './stored-event.ts'
 export { Undecodable } from './undecodable.ts'
 export { SchemaVersionTooNewError, UpcastFailedError, upcast, type VersionedEvent } from './upcast.ts'
 export { fromWire, toWire, type WireEvent } from './wire.ts'

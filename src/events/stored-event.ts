@@ -6,7 +6,8 @@ import { Undecodable } from './undecodable.ts'
 
 /** An event as it is stored: what is kept as JSON is text. */
 export interface StoredFields extends Omit<EventFields, 'payload' | 'changes' | 'previous' | 'metadata'> {
-  readonly payload: string | null
+  /** `Undecodable` where the content was not loaded. */
+  readonly payload: string | Undecodable | null
   readonly changes: string | null
   readonly previous: string | null
   readonly metadata: string
@@ -32,7 +33,7 @@ export class StoredEvent extends AftercommitEvent<string, unknown> {
   }
 
   override get payload(): unknown {
-    if (this.#payload === undefined) this.#payload = readJson(this[PAYLOAD] as string | null)
+    if (this.#payload === undefined) this.#payload = readJson(this[PAYLOAD] as string | Undecodable | null)
     return this.#payload
   }
 
@@ -61,7 +62,7 @@ export class StoredEvent extends AftercommitEvent<string, unknown> {
       aggregateId: this.aggregateId,
       version: this.version,
       tenant: this.tenant,
-      payload: this[PAYLOAD] as string | null,
+      payload: this[PAYLOAD] as string | Undecodable | null,
       changes: this[CHANGES] as string | null,
       previous: this[PREVIOUS] as string | null,
       metadata: this[METADATA] as string,
@@ -71,13 +72,23 @@ export class StoredEvent extends AftercommitEvent<string, unknown> {
   }
 
   /**
-   * Whether the payload was stored and cannot be read. Postgres wrote the text, so it is JSON; the one thing that can be
-   * wrong is that it nests too deep, and short text cannot: that is known without reading it.
+   * Why a part that was stored cannot be read; undefined when all can. Postgres wrote the text, so it is JSON; the one thing
+   * that can be wrong is that it nests too deep, and short text cannot: that is known without reading it.
    */
-  get isUndecodable(): boolean {
-    const text = this[PAYLOAD] as string | null
-    return text !== null && text.length > TOO_SHORT_TO_BE_DEEP && this.payload instanceof Undecodable
+  get unreadable(): Undecodable | undefined {
+    const payload = this[PAYLOAD] as string | Undecodable | null
+    if (payload instanceof Undecodable) return payload
+    if (isLong(payload) && this.payload instanceof Undecodable) return this.payload
+    for (const part of [this[CHANGES], this[PREVIOUS], this[METADATA]] as (string | null)[]) {
+      const read = isLong(part) ? readJson(part) : undefined
+      if (read instanceof Undecodable) return read
+    }
+    return undefined
   }
+}
+
+function isLong(text: string | null): text is string {
+  return text !== null && text.length > TOO_SHORT_TO_BE_DEEP
 }
 
 /** A level takes two characters, and a thousand levels are read. */
@@ -90,7 +101,13 @@ export function ownCopy(event: AftercommitEvent): AftercommitEvent {
 }
 
 export function isUndecodable(event: AftercommitEvent): boolean {
-  return event instanceof StoredEvent ? event.isUndecodable : event.payload instanceof Undecodable
+  return whyUndecodable(event) !== undefined
+}
+
+/** The part of an event that was stored and cannot be read, with the reason. */
+export function whyUndecodable(event: AftercommitEvent): Undecodable | undefined {
+  if (event instanceof StoredEvent) return event.unreadable
+  return event.payload instanceof Undecodable ? event.payload : undefined
 }
 
 /** An event that came in one piece, as if it had been read from the log. */
@@ -108,8 +125,8 @@ export function toStoredEvent(event: AftercommitEvent): StoredEvent {
 
 const NO_LIMITS = { maxBytes: Number.MAX_SAFE_INTEGER, maxDepth: 1_000 }
 
-function readJson(text: string | null): unknown {
-  if (text === null) return null
+function readJson(text: string | Undecodable | null): unknown {
+  if (text === null || text instanceof Undecodable) return text
   try {
     return parseJson(text)
   } catch (error) {

@@ -197,6 +197,12 @@ export class HookCalls {
     onFailure()
     const tried = { error, attempt, byHandler: true, connectionLost: false, ...streakFields(item.faults) }
     const verdict = decideFailure(tried, hook.retry)
+    if (isUndecodable(item.event)) {
+      // No attempt can succeed, also not one of a hook that repeats until it is done.
+      this.#lanes.finish(item)
+      this.#logRepeatedly('error', 'undecodable', fields, 'an event cannot be read, so a hook passes it')
+      return
+    }
     if (verdict.kind === 'dead' && !hook.untilDone) {
       this.#lanes.finish(item)
       const what = `a hook could not handle an event; ${onDead() ? 'it loads anew' : 'the event is passed'}`

@@ -1,5 +1,5 @@
 /** Puts our own words to what the append functions answer. Their SQLSTATEs begin with AC. */
-import { AftercommitError } from '../errors.ts'
+import { AftercommitError, type ErrorCode } from '../errors.ts'
 import { classify, OutcomeUnknownError, schemaTooNew, sqlstateOf } from '../postgres/index.ts'
 import type { EmitRequest } from './emit.ts'
 
@@ -30,6 +30,12 @@ export function explainAppendError(error: unknown, requests: readonly EmitReques
       return conflict(error, requests)
     case 'AC002':
       return notAStream(error, requests)
+    case 'AC004':
+      return refused('BAD_EVENT', error)
+    case 'AC005':
+      return refused('PAYLOAD_TOO_LARGE', error)
+    case 'AC016':
+      return refused('PAYLOAD_TOO_DEEP', error)
     case 'AC015':
       return schemaTooNew('emitted', error)
     case '42501':
@@ -58,6 +64,11 @@ function conflict(error: unknown, requests: readonly EmitRequest[]): unknown {
   )
   if (!numbers || !request?.aggregate) return error
   return new VersionConflictError(request.aggregate, Number(numbers[2]), Number(numbers[1]), error)
+}
+
+/** A limit that the database holds. Its message names the part and the limit, and no value. */
+function refused(code: ErrorCode, error: unknown): AftercommitError {
+  return new AftercommitError(code, error instanceof Error ? deepestMessage(error) : String(error), { cause: error })
 }
 
 function deepestMessage(error: Error): string {

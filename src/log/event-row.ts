@@ -3,11 +3,17 @@
  * when somebody looks at it and numbers no double can hold are seen before they are rounded; times as milliseconds,
  * which is three times cheaper than parsing the text of a timestamp.
  */
-import { type AftercommitEvent, StoredEvent } from '../events/index.ts'
+import { type AftercommitEvent, StoredEvent, Undecodable } from '../events/index.ts'
+
+/**
+ * The most bytes of JSON text that a reader loads. `check_event` refuses larger events; one of an older log, or one that the
+ * owner wrote past the functions, is passed without its content and becomes a dead letter.
+ */
+export const LARGEST_EVENT = 16_777_216
 
 // Not `as position`: ORDER BY prefers the name of an output column, and would sort positions as text.
-export const eventColumns = `position::text as pos, id, type, aggregate_type, aggregate_id, version::text as version, tenant,
-  payload::text as payload, changes::text as changes, previous::text as previous, metadata::text as metadata,
+export const eventColumns = `position::text as pos, id, type, aggregate_type, aggregate_id, version::text as version, tenant, bytes,
+  ${['payload', 'changes', 'previous', 'metadata'].map((part) => `case when bytes <= ${LARGEST_EVENT} then ${part}::text end as ${part}`).join(', ')},
   (extract(epoch from occurred_at) * 1000)::float8 as occurred, (extract(epoch from recorded_at) * 1000)::float8 as recorded`
 
 export interface EventRow {
@@ -21,7 +27,10 @@ export interface EventRow {
   readonly payload: string | null
   readonly changes: string | null
   readonly previous: string | null
-  readonly metadata: string
+  /** Null only where the event is larger than a reader loads. */
+  readonly metadata: string | null
+  /** Of payload, changes, previous and metadata as JSON text. */
+  readonly bytes: number | string
   readonly occurred: number | string
   readonly recorded: number | string
 }
@@ -39,20 +48,27 @@ export function toEvent(row: EventRow): AnyEvent {
     aggregateId: row.aggregate_id,
     version: row.version === null ? null : Number(row.version),
     tenant: row.tenant,
-    payload: row.payload,
+    payload: isTooLarge(row) ? tooLarge(row) : row.payload,
     changes: row.changes,
     previous: row.previous,
-    metadata: row.metadata,
+    metadata: row.metadata ?? '{}',
     occurredAt: toDate(row.occurred),
     recordedAt: toDate(row.recorded),
   })
 }
 
+/** Whether the row came without its content. */
+export function isTooLarge({ bytes }: EventRow): boolean {
+  return Number(bytes) > LARGEST_EVENT
+}
+
+function tooLarge({ bytes }: EventRow): Undecodable {
+  return new Undecodable(`The event has ${bytes} bytes of JSON, and a reader loads at most ${LARGEST_EVENT}.`, '')
+}
+
 /** About how much memory a row takes: what pages and buffers are bounded by. */
 export function rowSize(row: EventRow): number {
-  return (
-    500 + (row.payload?.length ?? 0) + (row.changes?.length ?? 0) + (row.previous?.length ?? 0) + row.metadata.length
-  )
+  return 500 + (isTooLarge(row) ? 0 : Number(row.bytes))
 }
 
 /** Postgres knows times beyond what a Date holds, and infinity: they become the first and the last Date there is. */

@@ -5,6 +5,7 @@
 import type { Pool, Queryable } from '../postgres/index.ts'
 import { type EventRow, eventColumns } from './event-row.ts'
 import type { Observation } from './frontier.ts'
+import { PAGE_BYTES } from './page-size.ts'
 
 /** What several statements in one message go through. */
 type Messenger = Pick<Pool, 'schema' | 'queryMany'>
@@ -79,13 +80,13 @@ function selectHolders(objects: LogObjects): string {
         and granted`
 }
 
-/** The planner does not see the limit: on a small log without statistics it would rather sort all of it (decision 0016). */
+/** At least one row, then as many as a page may weigh. The planner does not see the limit: on a small log without statistics it would rather sort all of it (decision 0016). */
 function selectRows(schema: string, after: bigint, limit: number): string {
   return `select ${eventColumns}
-       from ${schema}.events
-      where position > ${after}
-      order by position
-      limit (select ${limit})`
+       from (select *, sum(bytes) over (order by position rows unbounded preceding) - bytes as bytes_before
+               from (select * from ${schema}.events where position > ${after} order by position limit (select ${limit})) page) page
+      where bytes_before < ${PAGE_BYTES}
+      order by position`
 }
 
 export interface Holder {

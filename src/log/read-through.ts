@@ -4,6 +4,7 @@
  */
 import type { Queryable } from '../postgres/index.ts'
 import type { EventRow } from './event-row.ts'
+import { isFull } from './page-size.ts'
 import { afterFailure, afterRead, FIRST_WINDOW } from './read-window.ts'
 import { selectWindow, type WindowFilter } from './window-statements.ts'
 
@@ -17,8 +18,9 @@ export async function readThrough(db: Queryable, wanted: WindowFilter): Promise<
       ? { after: greatest(after, upTo - window.positions), upTo }
       : { after, upTo: least(upTo, after + window.positions) }
     const limit = wanted.limit - rows.length
+    let found: EventRow[]
     try {
-      const found = await selectWindow(db, { ...wanted, ...part, limit })
+      found = await selectWindow(db, { ...wanted, ...part, limit })
       rows.push(...found)
       window = afterRead(window, { covered: part.upTo - part.after, found: found.length, limit })
     } catch (error) {
@@ -27,8 +29,10 @@ export async function readThrough(db: Queryable, wanted: WindowFilter): Promise<
       window = narrower
       continue
     }
-    if (wanted.newestFirst) upTo = part.after
-    else after = part.upTo
+    // A page that was cut by its weight ends before its window does.
+    const last = isFull(found, limit) ? BigInt(found.at(-1)!.pos) : undefined
+    if (wanted.newestFirst) upTo = last === undefined ? part.after : last - 1n
+    else after = last ?? part.upTo
   }
   return rows
 }

@@ -21,7 +21,7 @@ import {
   type Service,
   type ServiceState,
 } from '../runtime/index.ts'
-import { type AnyEvent, type EventRow, rowSize, toEvent } from './event-row.ts'
+import { type AnyEvent, type EventRow, isTooLarge, rowSize, toEvent } from './event-row.ts'
 import { createFrontier, deliverable } from './frontier.ts'
 import {
   findLogObjects,
@@ -35,7 +35,7 @@ import {
 import { Heartbeat } from './heartbeat.ts'
 import { HistoryCheck } from './history-check.ts'
 import { IdleMark } from './idle-mark.ts'
-import { nextPageSize } from './page-size.ts'
+import { isFull, nextPageSize } from './page-size.ts'
 import { afterRead, type ReadWindow } from './read-window.ts'
 import { createRecentEvents } from './recent-events.ts'
 import { createRhythm, type RhythmState } from './rhythm.ts'
@@ -107,6 +107,7 @@ export class Tailer implements Service {
   readonly #check: HistoryCheck
   readonly #started: { promise: Promise<void>; resolve: () => void }
   readonly #holes
+  readonly #oversized
   #objects: LogObjects = { sequence: '0', database: '0' }
   #epoch = 0
   /** Everything at or below was read or skipped for good. */
@@ -136,6 +137,10 @@ export class Tailer implements Service {
     this.#holes = options.metrics.counter({
       name: 'aftercommit_log_holes_total',
       help: 'Positions that were passed because their transaction rolled back.',
+    })
+    this.#oversized = options.metrics.counter({
+      name: 'aftercommit_log_oversized_events_total',
+      help: 'Events that were larger than a reader loads, and were passed without their content.',
     })
     options.metrics
       .gauge({
@@ -240,8 +245,9 @@ export class Tailer implements Service {
   async #readLog(wanted: WindowFilter): Promise<Page> {
     // Not the pool for work: handlers that hold all of it must not keep others from reading.
     const rows = await selectWindow(this.#options.database.control, wanted)
+    this.#tellOfLarge(rows)
     const events = rows.map(toEvent)
-    return { events, upTo: rows.length < wanted.limit ? maxOf(wanted.upTo, wanted.after) : events.at(-1)!.position }
+    return { events, upTo: isFull(rows, wanted.limit) ? events.at(-1)!.position : maxOf(wanted.upTo, wanted.after) }
   }
 
   async #run(context: LoopContext): Promise<void> {
@@ -307,7 +313,7 @@ export class Tailer implements Service {
     const undelivered = rows.length - taken
     const foundHole = undelivered > 0
     // A hole that was just found is looked at once more right away: most often its owner has long rolled back.
-    const more = (taken > 0 && rows.length === asked) || (foundHole && !this.#hole)
+    const more = (taken > 0 && isFull(rows, asked)) || (foundHole && !this.#hole)
     this.#hole = foundHole
     // What lies behind a hole is read again and again while it is open, so not much of it.
     if (taken === 0 && foundHole) this.#pageSize = 100
@@ -326,7 +332,8 @@ export class Tailer implements Service {
       size += weight
       this.#recent.push(toEvent(rows[i]!), weight)
     }
-    const exhausted = count === rows.length && rows.length < this.#pageSize
+    this.#tellOfLarge(rows.slice(0, count))
+    const exhausted = count === rows.length && !isFull(rows, this.#pageSize)
     const reached = exhausted || count < rows.length ? maxOf(last, this.#frontier.position) : last
     this.#pageSize = nextPageSize(count, size)
     if (reached === this.#at) return count
@@ -337,6 +344,16 @@ export class Tailer implements Service {
     this.#blockedSince = undefined
     this.#waiters.tell()
     return count
+  }
+
+  /** The owner of a log that holds such an event learns of it: its handlers are not called. */
+  #tellOfLarge(rows: readonly EventRow[]): void {
+    for (const row of rows) {
+      if (!isTooLarge(row)) continue
+      this.#oversized.inc()
+      const fields = { event_id: row.id, event_type: row.type, position: row.pos, bytes: Number(row.bytes) }
+      this.#options.logger.error(fields, 'an event is larger than a reader loads, so it is passed without its content')
+    }
   }
 
   async #housekeeping(context: LoopContext): Promise<void> {

@@ -7,6 +7,7 @@
 import type { TypeBounds } from '../events/index.ts'
 import type { Queryable } from '../postgres/index.ts'
 import { type EventRow, eventColumns } from './event-row.ts'
+import { PAGE_BYTES } from './page-size.ts'
 import { toTimestampText } from './timestamp-text.ts'
 
 export interface EventConditions {
@@ -29,7 +30,10 @@ export interface WindowFilter extends EventConditions {
   readonly newestFirst?: boolean | undefined
 }
 
-/** Events of a window that pass a filter, in position order. Whether they are final is the caller's question. */
+/**
+ * Events of a window that pass a filter, in position order: at least one if there is one, then as many as a page may weigh
+ * (`isFull`). Whether they are final is the caller's question.
+ */
 export async function selectWindow(db: Queryable, wanted: WindowFilter): Promise<EventRow[]> {
   const { after, upTo, limit, newestFirst = false } = wanted
   const span = upTo > after ? upTo - after : 0n
@@ -37,13 +41,15 @@ export async function selectWindow(db: Queryable, wanted: WindowFilter): Promise
   const way = newestFirst ? 'desc' : 'asc'
   const { rows } = await db.query<EventRow>(
     `select ${eventColumns}
-       from (select *
-               from ${db.schema}.events
-              where position > ($1::text)::bigint
-                and position <= ($2::text)::bigint
-              order by position ${way}
-              limit (select ($3::text)::bigint)) part
-      where ${conditionsOf(wanted, values)}
+       from (select *, sum(bytes) over (order by position ${way} rows unbounded preceding) - bytes as bytes_before
+               from (select *
+                       from ${db.schema}.events
+                      where position > ($1::text)::bigint
+                        and position <= ($2::text)::bigint
+                      order by position ${way}
+                      limit (select ($3::text)::bigint)) part
+              where ${conditionsOf(wanted, values)}) passed
+      where bytes_before < ${PAGE_BYTES}
       order by position ${way}
       limit ${Math.trunc(limit)}`,
     values,

@@ -293,7 +293,7 @@ describe.each(SERVERS)('aftercommit.emit in SQL on Postgres $major', ({ major })
   })
 
   it('refuses what the library refuses, with a state of its own', async () => {
-    const { ac, sql } = await openLog({ major, log: { maxPayload: '1kB', maxDepth: 3 } })
+    const { ac, sql } = await openLog({ major, log: { maxPayload: '20kB', maxDepth: 3 } })
     const refusals: [string, string][] = [
       ['AC003', `select aftercommit.emit('Lamp Lit', null, null, '{}')`],
       ['AC003', `select aftercommit.emit(null, null, null, '{}')`],
@@ -305,7 +305,7 @@ describe.each(SERVERS)('aftercommit.emit in SQL on Postgres $major', ({ major })
       ['AC004', `select aftercommit.emit('lamp.lit', null, null, '{}', metadata => '[]')`],
       ['AC004', `select aftercommit.emit('lamp.lit', null, null, '{}', tenant => repeat('x', 256))`],
       ['AC004', `select aftercommit.emit('lamp.lit', null, null, '{}', previous => '[]')`],
-      ['AC005', `select aftercommit.emit('lamp.lit', null, null, to_jsonb(repeat('canary', 500)))`],
+      ['AC005', `select aftercommit.emit('lamp.lit', null, null, to_jsonb(repeat('canary', 5000)))`],
       ['AC006', `select aftercommit.emit('lamp.lit', null, null, '{}', metadata => '{"depth": 4}')`],
     ]
     for (const [code, statement] of refusals) {

@@ -81,7 +81,8 @@ describe.each(SERVERS)('reading on Postgres $major', ({ major }) => {
   it('still gives an event whose JSON cannot be read, and says why in its place', async () => {
     const { ac, sql } = await openLog({ major })
     await sql.query(
-      `select aftercommit.emit('lamp.lit', null, null, (repeat('[', 2000) || repeat(']', 2000))::jsonb, id => 'deep')`,
+      `insert into aftercommit.events (id, type, payload, metadata, occurred_at)
+       values ('deep', 'lamp.lit', (repeat('[', 2000) || repeat(']', 2000))::jsonb, '{}', now())`,
     )
     const [event] = await ac.log.read()
     expect(event?.id).toBe('deep')
@@ -124,7 +125,10 @@ describe('older payloads', () => {
 
   it('that cannot be read are not lifted into something else', async () => {
     const { ac, sql } = await openLog({ events: second })
-    await sql.query(`select aftercommit.emit('lamp.lit', null, null, (repeat('[', 2000) || repeat(']', 2000))::jsonb)`)
+    await sql.query(
+      `insert into aftercommit.events (id, type, payload, metadata, occurred_at)
+       values ('deep', 'lamp.lit', (repeat('[', 2000) || repeat(']', 2000))::jsonb, '{}', now())`,
+    )
     const [event] = await ac.log.read()
     expect(event?.payload).toBeInstanceOf(Undecodable)
   })

@@ -8,6 +8,7 @@ const DEFAULTS = {
   wake: 'doorbell',
   maxPayloadBytes: 1_048_576,
   maxDepth: 32,
+  maxNesting: 64,
   partitionSize: 1_000_000,
   retentionSeconds: null,
 }

@@ -783,6 +783,20 @@ commit;
 begin;
 set local lock_timeout = 800;
 set local search_path = pg_catalog, pg_temp;
+-- why: the database holds the nesting of events to a limit as well, for every way into the log.
+-- locks: settings, for a moment.
+-- older: keep
+
+alter table "aftercommit".settings add column max_nesting integer not null default 64 check (max_nesting between 1 and 1000);
+alter table "aftercommit".settings add check (max_payload between 1 and 16777216);
+insert into "aftercommit".migrations (version, name, checksum, applied_by, breaks_older)
+values (9, 'limits', 'c8831fc4a1aec5bb4166b9aaf0ba782918251f441eb3d2d3755c287541e703e5',
+        pg_catalog.concat_ws(' ', session_user, pg_catalog.current_setting('application_name')), false);
+commit;
+
+begin;
+set local lock_timeout = 800;
+set local search_path = pg_catalog, pg_temp;
 -- grants: run
 -- Adds work in the caller's transaction; what is unique and there already is left alone. Returns what was added.
 -- `lane` is the number of a lane or, where `p_lanes` is given, the place of that number in it, from 1.
@@ -1387,6 +1401,110 @@ $aftercommit$;
 revoke all on function "aftercommit"."surplus_room" from public;
 comment on function "aftercommit"."surplus_room" is 'How many calls that wait in a process may become rows for other processes, by name: p_places for each other live worker that names the work, less the due rows of these lanes that no worker has claimed.';
 -- grants: none
+-- Whether an event has to be looked at by check_event before it is written: false for most, by the sizes in the headers of
+-- their parts. A compressed part says nothing about its size, and 64 levels of JSON take more than 500 bytes. Inlined by the
+-- planner, and therefore without settings of its own.
+create or replace function "aftercommit".may_break_limits(
+  p_aggregate_type text, p_aggregate_id text, p_payload jsonb, p_metadata jsonb, p_extra jsonb)
+returns boolean
+language sql stable as $aftercommit$
+  select pg_catalog.pg_column_size(p_payload) > 500 and (pg_catalog.pg_column_size(p_payload) > 16000
+      or pg_catalog.jsonb_path_exists(p_payload, 'strict $.**{64} ? (@.type() == "object" || @.type() == "array")'))
+    or pg_catalog.pg_column_size(p_metadata) > 500
+    or pg_catalog.pg_column_size(p_extra) > 255
+    or pg_catalog.octet_length(p_aggregate_type) > 255 or pg_catalog.octet_length(p_aggregate_id) > 255
+    or p_aggregate_type operator(pg_catalog.=) '' or p_aggregate_id operator(pg_catalog.=) ''
+    or pg_catalog.pg_column_compression(p_payload) is not null
+    or pg_catalog.pg_column_compression(p_metadata) is not null
+    or pg_catalog.pg_column_compression(p_extra) is not null
+$aftercommit$;
+revoke all on function "aftercommit"."may_break_limits" from public;
+comment on function "aftercommit"."may_break_limits" is 'Whether an event has to be looked at by check_event before it is written: false for most, by the sizes in the headers of their parts. A compressed part says nothing about its size, and 64 levels of JSON take more than 500 bytes. Inlined by the planner, and therefore without settings of its own.';
+-- grants: none
+-- Refuses an event that breaks a limit of the log: the size and nesting of each part, the size of all of them, the length of
+-- tenant and aggregate. True otherwise, so that it can stand in a condition. Small events need no check: see may_break_limits.
+-- A part costs no more than its limit: size by its header, nesting down to the limit, then the digits that numbers with an
+-- exponent have as text (1e131000 is stored in ten bytes), and only then its text.
+create or replace function "aftercommit".check_event(
+  p_type text, p_aggregate_type text, p_aggregate_id text, p_payload jsonb, p_metadata jsonb, p_extra jsonb)
+returns boolean
+language plpgsql set search_path = pg_catalog, pg_temp as $aftercommit$
+declare
+  -- Readers pass a larger event as a dead letter (LARGEST_EVENT in src/log/event-row.ts).
+  c_largest constant bigint := 16777216;
+  v_limits record;
+  v_part record;
+  v_number numeric;
+  v_bytes bigint;
+  v_total bigint := 0;
+begin
+  select max_payload, max_nesting into v_limits from "aftercommit".settings;
+  if p_aggregate_type = '' or p_aggregate_id = '' or length(p_aggregate_type) > 255 or length(p_aggregate_id) > 255 then
+    raise exception 'An aggregate has a type and an id of 1 to 255 characters, or neither; nothing was emitted.'
+      using errcode = 'AC004';
+  end if;
+  if length(p_extra ->> 'tenant') > 255 then
+    raise exception 'A tenant has 1 to 255 characters; nothing was emitted.' using errcode = 'AC004';
+  end if;
+  for v_part in
+    select * from (values
+      ('payload', p_payload, v_limits.max_nesting),
+      ('metadata', p_metadata, v_limits.max_nesting),
+      -- Values stand two levels deeper here: field → {old, new}.
+      ('changes', p_extra -> 'changes', v_limits.max_nesting + 2),
+      ('previous', p_extra -> 'previous', v_limits.max_nesting + 2)) as parts (name, content, levels)
+     where content is not null
+  loop
+    -- No JSON takes eight times as much room as its text.
+    if pg_column_size(v_part.content) / 8 > v_limits.max_payload then
+      raise exception 'The % of % has more than % bytes of JSON text; nothing was emitted.',
+        v_part.name, left(p_type, 80), v_limits.max_payload
+        using errcode = 'AC005', hint = 'Store the bulk elsewhere and refer to it, or raise log.max_payload and run aftercommit migrate.';
+    end if;
+    if jsonb_path_exists(v_part.content,
+        format('strict $.**{%s} ? (@.type() == "object" || @.type() == "array")', v_part.levels)::jsonpath) then
+      raise exception 'The % of % nests deeper than % levels; nothing was emitted.', v_part.name, left(p_type, 80), v_part.levels
+        using errcode = 'AC016', hint = 'Flatten it, or raise log.max_nesting and run aftercommit migrate.';
+    end if;
+    v_bytes := 0;
+    if (pg_column_size(v_part.content) > 16000 or pg_column_compression(v_part.content) is not null)
+       and jsonb_path_exists(v_part.content, 'strict $.** ? (!(@ >= 1e-300 && @ <= 1e300))') then
+      for v_number in
+        select digits::numeric
+          from jsonb_path_query(v_part.content, 'strict $.** ? (@ > 1e300 || @ < -1e300 || @ < 1e-300 && @ > -1e-300)') digits
+      loop
+        v_bytes := v_bytes + case when abs(v_number) > 1 then length(trunc(v_number)::text) else scale(v_number) end;
+        exit when v_bytes > v_limits.max_payload;
+      end loop;
+    end if;
+    if v_bytes <= v_limits.max_payload then v_bytes := octet_length(v_part.content::text); end if;
+    if v_bytes > v_limits.max_payload then
+      raise exception 'The % of % has more than % bytes of JSON text; nothing was emitted.',
+        v_part.name, left(p_type, 80), v_limits.max_payload
+        using errcode = 'AC005', hint = 'Store the bulk elsewhere and refer to it, or raise log.max_payload and run aftercommit migrate.';
+    end if;
+    v_total := v_total + v_bytes;
+  end loop;
+  if v_total > c_largest then
+    raise exception 'The event % has % bytes of JSON text, and readers load events of at most %; nothing was emitted.',
+      left(p_type, 80), v_total, c_largest
+      using errcode = 'AC005', hint = 'Store the bulk elsewhere and refer to it.';
+  end if;
+  return true;
+end
+$aftercommit$;
+revoke all on function "aftercommit"."check_event" from public;
+comment on function "aftercommit"."check_event" is 'Refuses an event that breaks a limit of the log: the size and nesting of each part, the size of all of them, the length of tenant and aggregate. True otherwise, so that it can stand in a condition. Small events need no check: see may_break_limits. A part costs no more than its limit: size by its header, nesting down to the limit, then the digits that numbers with an exponent have as text (1e131000 is stored in ten bytes), and only then its text.';
+-- grants: none
+-- Whether a payload that was taken for small is large as text: numbers with an exponent are stored in a few bytes. Other
+-- content of 16,000 bytes has no more than 100,000 characters. Inlined by the planner, like may_break_limits.
+create or replace function "aftercommit".has_swollen(p_bytes integer, p_payload jsonb) returns boolean
+language sql stable as $aftercommit$
+  select p_bytes operator(pg_catalog.>) 100000 and pg_catalog.pg_column_size(p_payload) operator(pg_catalog.<=) 16000
+$aftercommit$;
+revoke all on function "aftercommit"."has_swollen" from public;
+comment on function "aftercommit"."has_swollen" is 'Whether a payload that was taken for small is large as text: numbers with an exponent are stored in a few bytes. Other content of 16,000 bytes has no more than 100,000 characters. Inlined by the planner, like may_break_limits.';
+-- grants: none
 -- Takes the next version of a stream. The row lock comes before nextval, so that inside a stream the order of versions
 -- is the order of positions.
 create or replace function "aftercommit".next_version(p_aggregate_type text, p_aggregate_id text, p_adopted boolean) returns bigint
@@ -1428,19 +1546,28 @@ declare
   v_adopted boolean;
   v_version bigint;
   v_position bigint;
+  v_bytes integer;
   v_known text;
 begin
   if p_level < 0 then
     raise exception 'The schema was migrated by a newer aftercommit, which processes of this version must not write to; nothing was emitted.'
       using errcode = 'AC015';
   end if;
+  if "aftercommit".may_break_limits(p_aggregate_type, p_aggregate_id, p_payload, p_metadata, p_extra) then
+    perform "aftercommit".check_event(p_type, p_aggregate_type, p_aggregate_id, p_payload, p_metadata, p_extra);
+  end if;
   -- Nearly every event ends here. Whether its type is a stream is asked by the insert itself: each statement more is felt.
   if p_extra is null then
     insert into "aftercommit".events (id, type, aggregate_type, aggregate_id, payload, metadata, occurred_at)
     select p_id, p_type, p_aggregate_type, p_aggregate_id, p_payload, p_metadata, coalesce(p_occurred_at, clock_timestamp())
      where not exists (select from "aftercommit".stream_types where aggregate_type = p_aggregate_type)
-    returning position into v_position;
-    if found then return v_position; end if;
+    returning position, bytes into v_position, v_bytes;
+    if found then
+      if "aftercommit".has_swollen(v_bytes, p_payload) then
+        perform "aftercommit".check_event(p_type, p_aggregate_type, p_aggregate_id, p_payload, p_metadata, p_extra);
+      end if;
+      return v_position;
+    end if;
   end if;
   if p_extra ? 'chosen' then
     select concat_ws(':', position, version) into v_known from "aftercommit".event_ids where id = p_id;
@@ -1471,7 +1598,10 @@ begin
   if p_extra is null then
     insert into "aftercommit".events (id, type, aggregate_type, aggregate_id, version, payload, metadata, occurred_at)
     values (p_id, p_type, p_aggregate_type, p_aggregate_id, v_version, p_payload, p_metadata, coalesce(p_occurred_at, clock_timestamp()))
-    returning position into v_position;
+    returning position, bytes into v_position, v_bytes;
+    if "aftercommit".has_swollen(v_bytes, p_payload) then
+      perform "aftercommit".check_event(p_type, p_aggregate_type, p_aggregate_id, p_payload, p_metadata, p_extra);
+    end if;
     return concat_ws(':', v_position, v_version);
   end if;
 
@@ -1496,7 +1626,11 @@ begin
   end if;
   insert into "aftercommit".events (position, id, type, aggregate_type, aggregate_id, version, tenant, payload, changes, previous, metadata, occurred_at)
   values (v_position, p_id, p_type, p_aggregate_type, p_aggregate_id, v_version, p_extra ->> 'tenant', p_payload,
-    p_extra -> 'changes', p_extra -> 'previous', p_metadata, coalesce(p_occurred_at, clock_timestamp()));
+    p_extra -> 'changes', p_extra -> 'previous', p_metadata, coalesce(p_occurred_at, clock_timestamp()))
+  returning bytes into v_bytes;
+  if "aftercommit".has_swollen(v_bytes, p_payload) then
+    perform "aftercommit".check_event(p_type, p_aggregate_type, p_aggregate_id, p_payload, p_metadata, p_extra);
+  end if;
   return concat_ws(':', v_position, v_version);
 end
 $aftercommit$;
@@ -1529,7 +1663,11 @@ begin
         from rows from (unnest(p_ids), unnest(p_types), unnest(p_aggregate_types), unnest(p_aggregate_ids),
           jsonb_array_elements(p_payloads), jsonb_array_elements(p_metadata), unnest(p_occurred_at), unnest(p_extras))
           as e (id, type, aggregate_type, aggregate_id, payload, metadata, occurred_at, extra)
-      returning position::text;
+       where case when "aftercommit".may_break_limits(e.aggregate_type, e.aggregate_id, e.payload, e.metadata, e.extra)
+                 then "aftercommit".check_event(e.type, e.aggregate_type, e.aggregate_id, e.payload, e.metadata, e.extra) else true end
+      returning case when "aftercommit".has_swollen(bytes, payload)
+                       and not "aftercommit".check_event(type, aggregate_type, aggregate_id, payload, metadata, null)
+                  then null else position::text end;
     return;
   end if;
 
@@ -1585,8 +1723,12 @@ begin
                     jsonb_array_elements(p_payloads), jsonb_array_elements(p_metadata), unnest(p_occurred_at), unnest(p_extras))
                     with ordinality as e (id, type, aggregate_type, aggregate_id, payload, metadata, occurred_at, extra, n)
                   left join raised r on r.aggregate_type = e.aggregate_type and r.aggregate_id = e.aggregate_id
+                 where case when "aftercommit".may_break_limits(e.aggregate_type, e.aggregate_id, e.payload, e.metadata, e.extra)
+                   then "aftercommit".check_event(e.type, e.aggregate_type, e.aggregate_id, e.payload, e.metadata, e.extra) else true end
                  order by e.n) o
-        returning position, version)
+        returning version, case when "aftercommit".has_swollen(bytes, payload)
+                                  and not "aftercommit".check_event(type, aggregate_type, aggregate_id, payload, metadata, null)
+                             then null else position end as position)
       select concat_ws(':', position, version) from appended order by position;
     return;
   end if;
@@ -1821,7 +1963,6 @@ returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $aftercommit$
 #variable_conflict use_variable
 declare
-  v_max_payload bigint;
   v_new text;
 begin
   if coalesce(changes, previous, metadata) is null and id is null and coalesce(tenant, '') = ''
@@ -1831,12 +1972,9 @@ begin
      and concat(current_setting('aftercommit.user_id', true), current_setting('aftercommit.tenant', true),
                 current_setting('aftercommit.correlation_id', true), current_setting('aftercommit.causation_id', true),
                 current_setting('aftercommit.traceparent', true), current_setting('aftercommit.depth', true)) = '' then
-    select s.max_payload into v_max_payload from "aftercommit".settings s;
-    if coalesce(octet_length(payload::text), 0) <= v_max_payload then
-      v_new := "aftercommit".new_id();
-      return split_part("aftercommit".append(v_new, type, aggregate_type, aggregate_id, payload,
-        ('{"correlation_id": "' || v_new || '"}')::jsonb, occurred_at), ':', 1)::bigint;
-    end if;
+    v_new := "aftercommit".new_id();
+    return split_part("aftercommit".append(v_new, type, aggregate_type, aggregate_id, payload,
+      ('{"correlation_id": "' || v_new || '"}')::jsonb, occurred_at), ':', 1)::bigint;
   end if;
 
   declare
@@ -1844,23 +1982,18 @@ begin
     v_metadata jsonb := coalesce(metadata, '{}');
     v_depth integer := coalesce(nullif(current_setting('aftercommit.depth', true), '')::integer, 0);
     v_tenant text := coalesce(nullif(tenant, ''), nullif(current_setting('aftercommit.tenant', true), ''));
-    v_limits record;
     v_extra jsonb;
   begin
     if type is null or type !~ '^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$' or length(type) > 200 then
       raise exception 'Event type % is not a dotted lower-case name like order.placed, so nothing was emitted.', quote_nullable(left(type, 80))
         using errcode = 'AC003';
     end if;
-    if aggregate_type = '' or aggregate_id = '' or (aggregate_type is null) <> (aggregate_id is null)
-       or length(aggregate_type) > 255 or length(aggregate_id) > 255 then
+    if (aggregate_type is null) <> (aggregate_id is null) then
       raise exception 'An aggregate has a type and an id of 1 to 255 characters, or neither; nothing was emitted.'
         using errcode = 'AC004';
     end if;
     if v_id = '' or length(v_id) > 255 then
       raise exception 'An event id has 1 to 255 characters; nothing was emitted.' using errcode = 'AC004';
-    end if;
-    if length(v_tenant) > 255 then
-      raise exception 'A tenant has 1 to 255 characters; nothing was emitted.' using errcode = 'AC004';
     end if;
     if jsonb_typeof(previous) not in ('object', 'null') then
       raise exception 'previous must be a JSON object; nothing was emitted.' using errcode = 'AC004';
@@ -1868,15 +2001,10 @@ begin
     if jsonb_typeof(v_metadata) <> 'object' then
       raise exception 'metadata must be a JSON object; nothing was emitted.' using errcode = 'AC004';
     end if;
-    select s.max_payload, s.max_depth into v_limits from "aftercommit".settings s;
-    if octet_length(payload::text) > v_limits.max_payload then
-      raise exception 'The payload of % has % bytes, more than the limit of %; nothing was emitted.',
-        type, octet_length(payload::text), v_limits.max_payload using errcode = 'AC005';
-    end if;
     v_depth := greatest(v_depth, coalesce((v_metadata ->> 'depth')::integer, 0));
-    if v_depth > v_limits.max_depth then
+    if v_depth > 0 and v_depth > (select s.max_depth from "aftercommit".settings s) then
       raise exception '% would be event number % in a chain of causes, more than %; nothing was emitted.',
-        type, v_depth, v_limits.max_depth using errcode = 'AC006', hint = 'An event probably causes itself.';
+        type, v_depth, (select s.max_depth from "aftercommit".settings s) using errcode = 'AC006', hint = 'An event probably causes itself.';
     end if;
 
     v_metadata := jsonb_strip_nulls(jsonb_build_object(
@@ -2492,7 +2620,11 @@ begin
       select e ->> 'id', e ->> 'type', s ->> 'type', s ->> 'id', (s ->> 'version')::bigint + n, s ->> 'tenant', e -> 'payload',
              e -> 'metadata', v_now, v_now
         from jsonb_array_elements(p_steps) as x(s), jsonb_array_elements(s -> 'events') with ordinality as y(e, n)
-      returning position)
+      returning case when ("aftercommit".may_break_limits(aggregate_type, aggregate_id, payload, metadata, null)
+                           or "aftercommit".has_swollen(bytes, payload) or octet_length(tenant) > 255)
+                       and not "aftercommit".check_event(type, aggregate_type, aggregate_id, payload, metadata,
+                                                   jsonb_build_object('tenant', tenant))
+                  then null else position end as position)
     select array_agg(position order by position) into v_positions from appended;
   elsif v_has_effects or jsonb_path_exists(p_steps, '$[*].timers') then
     -- Without an event nothing else makes arming readers wait for this transaction.
@@ -2687,9 +2819,12 @@ values ('delivery/add_deliveries', 'function', 'add_deliveries', null, 'eda6e5b7
        ('delivery/next_delivery_ms', 'function', 'next_delivery_ms', null, '59fc960bf4cdb958ac93f0c6d501f23212d38881d7c13210b39e766201e34121', 1),
        ('delivery/rotate_deliveries', 'function', 'rotate_deliveries', null, '33dd4711704710f957e20e5fc0a1819210dd485673894b06cd601a7cc6c05be2', 1),
        ('delivery/surplus_room', 'function', 'surplus_room', null, 'a52a8225782b6ded6552d81167120914797ad52d9c93fe0e8ee6eed97f6d1a23', 1),
+       ('log/may_break_limits', 'function', 'may_break_limits', null, '3406d563671389ba71bb69be08506dcb8db1d78bbb692c880d77d9a072bf08ac', 1),
+       ('log/check_event', 'function', 'check_event', null, '16a5264e22c105313a615a5722e662a840fce53b738d528d558d6147c7054662', 1),
+       ('log/has_swollen', 'function', 'has_swollen', null, '413a2e6afa802f690badf437a45638065cfe321e0b5df162de12d6c337ebbbfe', 1),
        ('log/next_version', 'function', 'next_version', null, 'e6ed26ba5d5e54c1cd9d5d0dcfb1b251a824cb012ac0be3a7a31ab73afa0197f', 1),
-       ('log/append', 'function', 'append', null, '6805372dbccd07030f16a6b1e8d290029c20b0d5d67e0a634e84acb0ff295d46', 1),
-       ('log/append_many', 'function', 'append_many', null, 'bb71f3d0b60597bd97c5f55c676bf68bbf79f004909cfa2dba6be197df2b66c4', 1),
+       ('log/append', 'function', 'append', null, 'a948290ab4ac5b8ff34cda91f25bb582833b683babe0e781ab21d2ce19c52757', 1),
+       ('log/append_many', 'function', 'append_many', null, 'f9ec015b600108ad2ab22051481050c8972af938875b4b31a20ae9ddb541824b', 1),
        ('log/log_identity', 'function', 'log_identity', null, '5a103ba1d69f974c953683c99b1c74b1205d852c5e3657b3ba21ccc856847f86', 1),
        ('log/witness_is_gone', 'function', 'witness_is_gone', null, '59c24d5ae211a728e2312346432f131965c75b04f786e853ec07dbeb3f8f01af', 1),
        ('log/unbroken_from', 'function', 'unbroken_from', null, 'd0a22e4c8b0b373028d886b0e8215ea1814de6bfc8802ce9a7e4892b34ca867a', 1),
@@ -2697,7 +2832,7 @@ values ('delivery/add_deliveries', 'function', 'add_deliveries', null, 'eda6e5b7
        ('log/check_log', 'function', 'check_log', null, '0cc7d8123f16f3beb830f738e4d6d1f94887fe976586c0bc8aac28ef2cb265a5', 1),
        ('log/declare_stream', 'function', 'declare_stream', null, '89051dd61db8a14486a54a389db7a942dec73d8959eda83e51cee80b5dced39c', 1),
        ('log/new_id', 'function', 'new_id', null, '747972414d040b688c68dffa106f413b1b8bf0594c866c50a11503a734e2ab90', 1),
-       ('log/emit', 'function', 'emit', null, '793250bfdc0e284b648216ec41ecdf4f6dead77bebc449c32de78d6bc7939324', 1),
+       ('log/emit', 'function', 'emit', null, '07bf5aaf3febf6aa8861b281cc208b2a34f767ce8152d1df90cd8b51ba5e6138', 1),
        ('log/publish_frontier', 'function', 'publish_frontier', null, '26f31d0c41220f0cd40dd9b12ab6041dbfda734937a110b69a910921ff087bbd', 1),
        ('log/refuse_truncate', 'function', 'refuse_truncate', null, 'f78cd69ac44152d518c253ce3a0b91ee14dd9dbd013722896dc474c9b4594902', 1),
        ('log/ring', 'function', 'ring', null, 'a8b6bfcc3635ac2651d26205c20a88698f9087fc20a7b6f26ea3e6a63b112495', 1),
@@ -2711,7 +2846,7 @@ values ('delivery/add_deliveries', 'function', 'add_deliveries', null, 'eda6e5b7
        ('workflows/workflow_events', 'function', 'workflow_events', null, 'cc001d486df3f92a659d1db1314f2372068c30f26f84fc591ec087fc7196d8ff', 1),
        ('workflows/load_step', 'function', 'load_step', null, '4aa1c2dee650969fdd961a2893aec10721b02567df1418e5975298b976e84585', 1),
        ('workflows/open_step', 'function', 'open_step', null, 'b430bb76c2b13932911c973ed588d8a2ef2130e13a7b27a19681b71081dd0703', 1),
-       ('workflows/workflow_commit', 'function', 'workflow_commit', null, 'b4822a0c2d9dc07c052c97b1df8f42f2b45bd5eb8478f13274a0455c6772d091', 1),
+       ('workflows/workflow_commit', 'function', 'workflow_commit', null, 'c40d9a819306481b98c3752191b7b210bf15474dc5eaa80a8a9000879cb06815', 1),
        ('workflows/workflow_load', 'function', 'workflow_load', null, 'faa5fa5cb2d7312d85275505696e659658fb0ae76ccac13ab8199c59a139c54e', 1),
        ('workflows/workflow_load_many', 'function', 'workflow_load_many', null, '857920fe9f194c97f503f0c47c63ae7f9a8c38346ea706e04607f09a57a58848', 1),
        ('delivery/delivery_bell', 'trigger', 'bell', 'deliveries', 'aa7e9108da8c1cb9f955541f8ef4c87158198d8888a6b011790aee997eed4595', 1),

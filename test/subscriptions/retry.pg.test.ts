@@ -238,7 +238,8 @@ describe('events that must not reach the handler', () => {
   it('one whose stored payload cannot be read is a dead letter, and stays one when it is redriven', async () => {
     const { ac, sql, emit } = await openSubscriptions()
     await sql.query(
-      `select aftercommit.emit('lamp.lit', 'lamp', 'deep', (repeat('[', 1100) || repeat(']', 1100))::jsonb, id => 'deep')`,
+      `insert into aftercommit.events (id, type, aggregate_type, aggregate_id, payload, metadata, occurred_at)
+       values ('deep', 'lamp.lit', 'lamp', 'deep', (repeat('[', 1100) || repeat(']', 1100))::jsonb, '{}', now())`,
     )
     const seen = recorder()
     ac.subscribe({ id: 'sub', handle: seen.handle })
@@ -258,7 +259,8 @@ describe('events that must not reach the handler', () => {
   it('one whose stored payload cannot be read keeps its text in the letter, and printing the letter shows none of it', async () => {
     const { ac, sql } = await openSubscriptions()
     await sql.query(
-      `select aftercommit.emit('lamp.lit', 'lamp', 'deep', (repeat('[', 1100) || '"canary"' || repeat(']', 1100))::jsonb, id => 'deep')`,
+      `insert into aftercommit.events (id, type, payload, metadata, occurred_at)
+       values ('deep', 'lamp.lit', (repeat('[', 1100) || '"canary"' || repeat(']', 1100))::jsonb, '{}', now())`,
     )
     ac.subscribe({ id: 'sub', handle: () => {} })
     await ac.drain()
