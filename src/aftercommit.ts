@@ -31,6 +31,7 @@ import {
   addressOf,
   assertSameDatabase,
   createDatabase,
+  createDatabaseTime,
   grantRole,
   grantSessions,
   migrate,
@@ -66,19 +67,21 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
   options: AftercommitOptions<D> = {},
 ): Aftercommit<D> {
   const resolved = withDefaults(options)
-  const { clock, logger, telemetry } = resolved
+  const { clock: hostClock, logger, telemetry } = resolved
   const definitions = options.events as EventDefinitions | undefined
   const address = resolveDatabase(options, process.env)
-  const metrics = createRegistry({ clock, logger })
-  const health = createHealth({ clock })
+  const metrics = createRegistry({ clock: hostClock, logger })
+  const health = createHealth({ clock: hostClock })
   const database = createDatabase({
     database: address.target,
     ...(options.directDatabase === undefined ? {} : { directDatabase: options.directDatabase }),
     schema: resolved.schema,
     poolSize: resolved.poolSize,
     logger,
-    clock,
+    clock: hostClock,
   })
+  const time = createDatabaseTime({ database, clock: hostClock, logger: database.logger, metrics, health })
+  const { clock } = time
   const ground = { database, clock, logger: database.logger, metrics, health }
   const neededFrom = async () => {
     const needed = await Promise.all([subscriptions.neededFrom(), workflowsPart.neededFrom()])
@@ -232,7 +235,11 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
   }
   const background = createGroup({
     name: 'subscription upkeep',
-    services: [relays.service, createRetention({ clock, logger: database.logger, metrics, health, prune })],
+    services: [
+      time.service,
+      relays.service,
+      createRetention({ clock, logger: database.logger, metrics, health, prune }),
+    ],
     logger: database.logger,
   })
 

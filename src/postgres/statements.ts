@@ -21,6 +21,14 @@ export async function selectSystemIdentifier(db: Queryable): Promise<string> {
   return rows[0]!.system
 }
 
+/** Milliseconds since 1970 by the clock of the server. */
+export async function selectTime(db: Queryable): Promise<number> {
+  const { rows } = await db.query<{ ms: string }>(
+    `select (extract(epoch from pg_catalog.clock_timestamp()) * 1000)::float8::text as ms`,
+  )
+  return Number(rows[0]!.ms)
+}
+
 export async function selectServerVersion(db: Queryable): Promise<number> {
   const { rows } = await db.query<{ version: string }>(
     `select pg_catalog.current_setting('server_version_num') as version`,
