@@ -92,13 +92,10 @@ export function createLifetime(parts: LifetimeParts) {
 
   const start = (options: StartOptions = {}) => underway(run(options))
 
-  /** A relay whose sink is away may be in the middle of a long pause. */
   async function stopSubscriptions(): Promise<void> {
     drainLimit.begin()
-    const ended = subscriptions.service.stop()
-    relays.interrupt()
     await endAll(
-      () => ended,
+      () => subscriptions.service.stop(),
       () => hooks.service.stop(),
       () => delivering.service.stop(),
       () => background.stop(),

@@ -15,8 +15,7 @@ export interface ConnectedRelays {
   stop(): Promise<void>
 }
 
-/** A bus that is away is waited for, however long: word that comes late is better than a dead letter. */
-const PATIENCE = { maxAttempts: Number.MAX_SAFE_INTEGER, initialDelay: '100ms', maxDelay: '5s' } as const
+const RETRY = { initialDelay: '100ms', maxDelay: '5s' } as const
 const BATCH = 200
 
 export function createRelays(parts: RelaysParts): ConnectedRelays {
@@ -70,19 +69,22 @@ export function createRelays(parts: RelaysParts): ConnectedRelays {
   }
 }
 
-/** Everything is of one key: what waits for the bus holds up what comes after it, so that order is kept. */
+/**
+ * A bus that is away is waited for, however long: word that comes late is better than a dead letter. All events have one
+ * key, so an event that waits holds up later ones and order is kept.
+ */
 function toSubscription({ id, onChosen, publish }: RelayPublisher) {
   return toDefinition(
     {
       id,
       from: 'head',
       key: () => 'all',
-      retry: PATIENCE,
-      // Only what cannot even be read by this release comes to a letter, and must not hold up the rest.
+      retry: RETRY,
+      // Only an event that this release cannot read becomes a dead letter, and it must not hold up the rest.
       onFailure: 'skip',
       batchSize: BATCH,
       handleBatch: publish,
     },
-    { begin: async (over) => onChosen(over) },
+    { begin: async (over) => onChosen(over), isUnavailable: () => true },
   )
 }

@@ -3,7 +3,16 @@ import { SchemaVersionTooNewError } from '../events/index.ts'
 import { type BisectStep, bisect } from '../runtime/index.ts'
 import { type Call, callBatch } from './calls.ts'
 import type { Item } from './lanes.ts'
-import { isElsewhere, isOutcomeUnknown, mustRecover, needNewerCode, park, recover, untilEnded } from './outcomes.ts'
+import {
+  isElsewhere,
+  isOutcomeUnknown,
+  isUnavailable,
+  mustRecover,
+  needNewerCode,
+  park,
+  recover,
+  untilEnded,
+} from './outcomes.ts'
 import type { RunState } from './run-state.ts'
 
 /** `runAlone` starts one event by itself. Returns events that have not begun because everything waits for an earlier one. */
@@ -34,6 +43,7 @@ async function tryBatch(run: RunState, batch: readonly Item[], runAlone: RunAlon
       await needNewerCode(run, error)
       return { kind: 'stop', left: free }
     }
+    if (call && (await isUnavailable(run, error, call.byHandler()))) return { kind: 'stop', left: free }
     return { kind: 'halve', items: free }
   }
   for (const { event } of free) run.progress.finish(event.position, event.id)
@@ -44,9 +54,9 @@ async function tryBatch(run: RunState, batch: readonly Item[], runAlone: RunAlon
   return { kind: 'done' }
 }
 
-/** The run is over, or strict order wants an earlier event first. */
-function mustHold({ ending, definition, failing, lanes }: RunState): boolean {
-  return ending || ((definition.onFailure === 'stop' || failing) && lanes.busy)
+/** The run is over, the destination is unavailable, or strict order wants an earlier event first. */
+function mustHold({ ending, isHeld, definition, failing, lanes }: RunState): boolean {
+  return ending || isHeld || ((definition.onFailure === 'stop' || failing) && lanes.busy)
 }
 
 /** What an earlier half of the same batch left waiting or parked keeps its place: later events of that key go behind it. */

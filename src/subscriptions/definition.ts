@@ -86,6 +86,8 @@ export interface Definition {
   readonly mostUnsaved: number
   /** Its handler answers with Leftovers. */
   readonly leaves: boolean
+  /** Whether an error of the handler says that the destination of all events takes nothing now. */
+  readonly isUnavailable: (error: unknown) => boolean
 }
 
 /** Events read and not finished, at most. */
@@ -95,7 +97,10 @@ const RETRY: RetryOptions = { maxAttempts: 4, initialDelay: '1s', maxDelay: '60s
 
 /** What only parts of this library ask of a subscription. */
 export type DefinitionExtras = Partial<
-  Pick<Definition, 'kind' | 'version' | 'begin' | 'keyOf' | 'handleSuspect' | 'mostUnsaved' | 'leaves'>
+  Pick<
+    Definition,
+    'kind' | 'version' | 'begin' | 'keyOf' | 'handleSuspect' | 'mostUnsaved' | 'leaves' | 'isUnavailable'
+  >
 >
 
 export function toDefinition(options: SubscriptionOptions, extras: DefinitionExtras = {}): Definition {
@@ -145,6 +150,7 @@ export function toDefinition(options: SubscriptionOptions, extras: DefinitionExt
     failingAfter,
     mostUnsaved: extras.mostUnsaved ?? Number.POSITIVE_INFINITY,
     leaves: extras.leaves ?? false,
+    isUnavailable: extras.isUnavailable ?? (() => false),
   }
 }
 

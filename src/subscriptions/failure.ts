@@ -6,8 +6,9 @@
  *   the server's or the  connections, shutdowns, a full disk: everybody meets them, so they do not count, unless this
  *   path's               process has committed something since the same event met one before
  *   ours                 a statement of ours around the handler: BEGIN, checkpoint, COMMIT
+ *   the destination's    it takes nothing from anybody (relays): not the event's, so it does not count
  *
- * The last three are called faults here. What does not count is repeated at growing distances.
+ * Conflicts, the server's and ours are called faults here. What does not count is repeated at growing distances.
  */
 import { AftercommitError } from '../errors.ts'
 import { type Committed, classify, isRepeatable, isServerFault, isStorageFault, sqlstateOf } from '../postgres/index.ts'
@@ -34,6 +35,29 @@ export interface FailedTry {
   readonly committed: Committed
 }
 
+/** Nothing more is begun until the delay is over. */
+export interface Unavailable {
+  readonly kind: 'unavailable'
+  readonly delayMs: number
+}
+
+/**
+ * The same for a subscription whose events all go to one destination. `outages`: calls in a row for which it was
+ * unavailable, without this one; undefined if it was available.
+ */
+export function decideCall(
+  failed: FailedTry,
+  outages: number | undefined,
+  policy: RetryPolicy,
+  random: () => number = Math.random,
+): Verdict | Unavailable {
+  const verdict = decideFailure(failed, policy, random)
+  if (outages === undefined || (verdict.kind === 'dead' && verdict.hopeless)) return verdict
+  const { error } = failed
+  const delayMs = error instanceof RetryAfter ? waitOf(error) : backoffDelay(outages + 1, policy, random)
+  return { kind: 'unavailable', delayMs }
+}
+
 export function decideFailure(failed: FailedTry, policy: RetryPolicy, random: () => number = Math.random): Verdict {
   const { error, attempt, faults } = failed
   if (error instanceof GiveUp || isHopeless(error)) return { kind: 'dead', hopeless: true }
@@ -42,13 +66,16 @@ export function decideFailure(failed: FailedTry, policy: RetryPolicy, random: ()
   if (isFault && !isCounted(fault, failed))
     return { kind: 'retry', delayMs: backoffDelay(faults + 1, FAULT_BACKOFF, random), counts: false, isFault }
   if (attempt >= policy.maxAttempts) return { kind: 'dead', hopeless: false }
-  const delayMs =
-    error instanceof RetryAfter ? Math.min(error.delayMs, LONGEST_WAIT_MS) : backoffDelay(attempt, policy, random)
+  const delayMs = error instanceof RetryAfter ? waitOf(error) : backoffDelay(attempt, policy, random)
   return { kind: 'retry', delayMs, counts: true, isFault }
 }
 
 /** A destination may ask for ten years; a day is enough. */
 const LONGEST_WAIT_MS = 24 * 60 * 60 * 1_000
+function waitOf({ delayMs }: RetryAfter): number {
+  return Math.min(delayMs, LONGEST_WAIT_MS)
+}
+
 const FAULT_BACKOFF = { strategy: 'exponential', initialMs: 100, maxMs: 10_000 } as const
 /** The first fault in a row that may count without other evidence; by then about 30 s have passed. */
 const FIRST_COUNTED = 10

@@ -30,7 +30,7 @@ export function afterFailure(
   verdict: Verdict,
   commits: Readonly<Commits>,
 ): FaultStreak | undefined {
-  if (verdict.kind === 'dead' || !verdict.isFault) return undefined
+  if (verdict.kind !== 'retry' || !verdict.isFault) return undefined
   if (streak === undefined) return new FaultStreak(commits)
   streak.fail(commits)
   return streak

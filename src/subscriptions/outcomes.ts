@@ -4,7 +4,7 @@ import { AftercommitError } from '../errors.ts'
 import { SchemaVersionTooNewError } from '../events/index.ts'
 import { OutcomeUnknownError } from '../postgres/index.ts'
 import { settleRedriven } from './calls.ts'
-import { decideFailure } from './failure.ts'
+import { decideCall } from './failure.ts'
 import { afterFailure, streakFields } from './fault-streak.ts'
 import type { Item } from './lanes.ts'
 import { Leftovers } from './leftovers.ts'
@@ -82,7 +82,12 @@ export async function fail(
   if (isOutcomeUnknown(run, error) || isElsewhere(run, error)) return
   if (error instanceof SchemaVersionTooNewError) return needNewerCode(run, error, item)
   const tried = { error, attempt: item.attempts + 1, byHandler, connectionLost, ...streakFields(item.faults) }
-  const verdict = decideFailure(tried, definition.retry)
+  const verdict = decideCall(tried, outagesOf(run, error, byHandler), definition.retry)
+  if (verdict.kind === 'unavailable') {
+    const ended = lingering && untilEnded(run, lingering)
+    lanes.retry(item, clock.monotonic() + verdict.delayMs, ended, () => run.wake())
+    return waitForDestination(run, error, verdict.delayMs)
+  }
   item.attempts += verdict.kind === 'dead' || verdict.counts ? 1 : 0
   item.faults = afterFailure(item.faults, verdict, parts.database.commits)
   metrics.failed.inc()
@@ -114,6 +119,37 @@ export async function fail(
   else if (item.isShown && !run.failing && !run.lost) {
     item.isShown = false
     if (!(await saveStatus(parts.database.control, run.lease, 'active', null))) run.end('lost')
+  }
+}
+
+/** Whether a batch failed because the destination of all events is unavailable; then nothing is begun for a while. */
+export async function isUnavailable(run: RunState, error: unknown, byHandler: boolean): Promise<boolean> {
+  const tried = { error, attempt: 1, byHandler, connectionLost: false, ...streakFields(undefined) }
+  const verdict = decideCall(tried, outagesOf(run, error, byHandler), run.definition.retry)
+  if (verdict.kind !== 'unavailable') return false
+  await waitForDestination(run, error, verdict.delayMs)
+  return true
+}
+
+function outagesOf({ definition, outages }: RunState, error: unknown, byHandler: boolean): number | undefined {
+  return byHandler && definition.isUnavailable(error) ? outages : undefined
+}
+
+/** The reason is shown by a fenced write, so that a process that has lost its lease sends nothing after the delay. */
+async function waitForDestination(run: RunState, error: unknown, delayMs: number): Promise<void> {
+  const { database, metrics } = run.parts
+  run.outages++
+  run.hold(delayMs)
+  metrics.failed.inc()
+  metrics.retried.inc()
+  const fields = { subscription: run.definition.id, delay_ms: Math.round(delayMs), err: error }
+  run.logRepeatedly('warn', `unavailable ${kindOf(error)}`, fields, 'destination unavailable; everything waits for it')
+  run.showsReason = true
+  try {
+    const reason = `destination unavailable: ${describe(error)}`
+    if (!(await saveStatus(database.control, run.lease, 'failing', reason))) run.end('lost')
+  } catch {
+    // The next failure shows it.
   }
 }
 
@@ -213,6 +249,7 @@ export async function recover(run: RunState): Promise<void> {
   const { database, logger } = run.parts
   const { id } = run.definition
   run.streak = []
+  run.outages = 0
   if (!run.failing && !run.showsReason) return
   const wasFailing = run.failing
   run.failing = false

@@ -36,11 +36,6 @@ export class Pages {
     return this.#events[this.#next++]!
   }
 
-  /** Events from this position on are taken again. */
-  rewind(position: bigint): void {
-    this.#next = this.#events.findIndex((event) => event.position === position)
-  }
-
   /** Reads on behind a position. False when there is nothing to read. */
   async turn(from: bigint): Promise<boolean> {
     const { follower, limit } = this.#options

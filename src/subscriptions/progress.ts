@@ -37,12 +37,6 @@ export class Progress {
     if (position > this.scanned) this.scanned = position
   }
 
-  /** As if this one and all above had not been read; none of them may have been begun. */
-  rewind(position: bigint): void {
-    for (const taken of this.#unfinished) if (taken >= position) this.#unfinished.delete(taken)
-    if (this.scanned >= position) this.scanned = position - 1n
-  }
-
   /** What was read and is not finished, in order. */
   open(): bigint[] {
     return [...this.#unfinished].sort(compare)

@@ -54,6 +54,11 @@ export interface RunState {
   readonly lost: boolean
   /** Nothing new is begun. */
   readonly ending: boolean
+  /** Calls in a row that found the destination of all events unavailable. */
+  outages: number
+  /** Nothing is begun until the destination is called again. */
+  readonly isHeld: boolean
+  hold(delayMs: number): void
   /** Ends the run when what is under way is finished. */
   end(why: RunEnd): void
   /** Look for marked letters. */

@@ -51,6 +51,7 @@ export class Runner implements RunState {
   failing: boolean
   handled = 0
   showsReason: boolean
+  outages = 0
   readonly logRepeatedly
   readonly #waker
   readonly #stopping = new AbortController()
@@ -62,6 +63,9 @@ export class Runner implements RunState {
   #end: RunEnd | undefined
   readonly #pages: Pages
   #marked = true
+  #heldUntilMs = 0
+  /** Events of a batch that have not begun because everything waited for something: the next batch. */
+  #left: readonly Item[] = []
 
   constructor(definition: Definition, lease: Lease, parts: RunParts) {
     this.definition = definition
@@ -116,6 +120,14 @@ export class Runner implements RunState {
     }
     this.#stopping.abort()
     this.#waker.wake()
+  }
+
+  get isHeld(): boolean {
+    return this.#heldUntilMs > this.parts.clock.monotonic()
+  }
+
+  hold(delayMs: number): void {
+    this.#heldUntilMs = this.parts.clock.monotonic() + delayMs
   }
 
   nudge(): void {
@@ -203,6 +215,7 @@ export class Runner implements RunState {
     if (!this.parts.mayRun()) return false
     // Another epoch: whether the checkpoint still means something is looked at when the lease is taken again.
     if (this.#follower.hasLostPlace) this.end('lost')
+    if (this.isHeld) return false
     const due = this.lanes.next(clock.monotonic())
     if (due && this.#running < this.definition.concurrency) {
       await this.#start(due)
@@ -213,7 +226,8 @@ export class Runner implements RunState {
       if (await redriveMarked(database.control, this.lease, this.parkedKeys, this.lanes)) return true
     }
     if (this.#mustWait()) return false
-    if (this.#pages.isUsedUp && !(await this.#pages.turn(this.progress.scanned))) return false
+    const hasNone = this.#pages.isUsedUp && this.#left.length === 0
+    if (hasNone && !(await this.#pages.turn(this.progress.scanned))) return false
     await this.#takePage()
     return true
   }
@@ -221,8 +235,9 @@ export class Runner implements RunState {
   /** Nothing new is begun while the window is full, all lanes are busy, or everything waits for the head. */
   #mustWait(): boolean {
     const { concurrency, onFailure, mostUnsaved } = this.definition
-    const { held } = this.progress
-    if (this.#running >= concurrency || held >= WINDOW || held + this.saver.unsaved >= mostUnsaved) return true
+    const held = this.progress.held - this.#left.length
+    if (this.isHeld || this.#running >= concurrency || held >= WINDOW || held + this.saver.unsaved >= mostUnsaved)
+      return true
     return (onFailure === 'stop' || this.failing) && this.lanes.busy
   }
 
@@ -282,6 +297,11 @@ export class Runner implements RunState {
   }
 
   async #takeBatch(): Promise<void> {
+    const batch = this.#left.length > 0 ? this.#left : this.#nextBatch()
+    this.#left = await runBatch(this, batch, (item) => this.#start(item))
+  }
+
+  #nextBatch(): Item[] {
     const pages = this.#pages
     const batch: Item[] = []
     while (!pages.isUsedUp && batch.length < this.definition.batchSize) {
@@ -293,12 +313,7 @@ export class Runner implements RunState {
       this.progress.take(event.position)
       batch.push(this.#toItem(event))
     }
-    const left = await runBatch(this, batch, (item) => this.#start(item))
-    if (left.length === 0) return
-    // Everything waits for an earlier event: these are taken again when their time has come.
-    const first = left[0]!.event.position
-    pages.rewind(first)
-    this.progress.rewind(first)
+    return batch
   }
 
   /** Starts an event; with one lane, its end is to be waited for. */
@@ -328,7 +343,7 @@ export class Runner implements RunState {
   /** Sleeps until something is due, new, marked or over. */
   async #rest(): Promise<void> {
     const { clock, limit, mayRun } = this.parts
-    const dueInMs = this.lanes.nextDueMs() - clock.monotonic()
+    const dueInMs = (this.isHeld ? this.#heldUntilMs : this.lanes.nextDueMs()) - clock.monotonic()
     const polls = limit !== undefined || !mayRun()
     const waitMs = Math.max(1, Math.min(dueInMs, polls ? 100 : 60_000))
     const wait = () => this.#waker.wait(waitMs, this.#stopping.signal).catch(() => {})

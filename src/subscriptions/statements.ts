@@ -155,23 +155,3 @@ export async function saveStatus(db: Queryable, held: Held, status: string, reas
   )
   return rows[0]!.ours
 }
-
-/** For code that is called by a handler and knows its process, not its term. */
-export async function saveStatusAs(
-  db: Queryable,
-  process: string,
-  id: string,
-  status: string,
-  reason: string | null,
-): Promise<void> {
-  await db.query(
-    `update ${db.schema}.subscriptions
-        set status = $3::text, reason = $4::text, updated_at = clock_timestamp()
-      where id = $2::text
-        and (status, coalesce(reason, '')) is distinct from ($3::text, coalesce($4::text, ''))
-        and exists (
-          select from ${db.schema}.subscription_partitions
-           where id = $2::text and owner = $1::text and lease_until > clock_timestamp())`,
-    [process, id, status, reason],
-  )
-}

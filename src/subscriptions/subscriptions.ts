@@ -1,10 +1,10 @@
 /** Registering subscriptions, running those of this process, and looking at all of them. */
 import { AftercommitError } from '../errors.ts'
 import type { EventDefinitions } from '../events/index.ts'
-import { findPosition, settledPosition, type Tailer } from '../log/index.ts'
+import type { Tailer } from '../log/index.ts'
 import type { Database, ProcessLock, Transaction } from '../postgres/index.ts'
 import { type Clock, formatDuration, type Health, type Logger, type Registry, type Service } from '../runtime/index.ts'
-import { type Definition, definitionText } from './definition.ts'
+import type { Definition } from './definition.ts'
 import { createHandle, type SubscriptionHandle } from './handle.ts'
 import {
   countWaitingLetters,
@@ -17,7 +17,8 @@ import {
 import { Keeper } from './keeper.ts'
 import { hasRedriven } from './letter-statements.ts'
 import { createSubscriptionMetrics } from './metrics.ts'
-import { hasSubscription, registerSubscription, selectTransactionLimits, selectVersion } from './statements.ts'
+import { placeDefinition } from './placing.ts'
+import { selectTransactionLimits, selectVersion } from './statements.ts'
 
 export interface Subscriptions {
   /** The handle of a subscription, wherever it runs. */
@@ -122,16 +123,8 @@ export function createSubscriptions(options: SubscriptionsOptions): Subscription
 
   async function place(definition: Definition): Promise<bigint> {
     if (definition.transactional) await assertTransactionLimits(database, definition)
-    const { id, kind, from } = definition
-    const position = (await hasSubscription(database.control, id))
-      ? 0n
-      : await findPosition(database.control, from, await settledPosition(database))
-    const { generation, isNew } = await registerSubscription(database.control, {
-      id,
-      kind,
-      definition: definitionText(definition),
-      position,
-    })
+    const { id } = definition
+    const { generation, isNew, position } = await placeDefinition(database, definition)
     logger.info(
       { subscription: id, generation: String(generation), ...(isNew ? { position: String(position) } : {}) },
       'subscription registered',

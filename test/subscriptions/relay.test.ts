@@ -4,43 +4,43 @@ import { AftercommitEvent, metadataFromStored, type StoredMetadata } from '../..
 import { relayDefaults } from '../../src/options.ts'
 import type { Database } from '../../src/postgres/index.ts'
 import { createHealth, createRegistry, createTestClock, parseRetry, silentLogger } from '../../src/runtime/index.ts'
+import { decideCall } from '../../src/subscriptions/failure.ts'
 import {
   createRelays,
   GiveUp,
   memorySink,
-  RetryAfter,
   SinkUnavailable,
   type SubscriptionHandle,
 } from '../../src/subscriptions/index.ts'
-import { decidePublish } from '../../src/subscriptions/relay-failure.ts'
-import { separate, type Trial } from '../../src/subscriptions/relay-separate.ts'
-import { isUnavailable, toMessage } from '../../src/subscriptions/sink.ts'
+import { isUnavailable, toMessage } from '../../src/subscriptions/relay/sink.ts'
 
 const policy = parseRetry({ maxAttempts: 3, initialDelay: '1s', maxDelay: '60s' })
 const middle = () => 0.5
 
 describe('a call that failed', () => {
-  const decide = (error: unknown, tries: number, outages = 0) =>
-    decidePublish(error, { tries, outages }, policy, middle)
+  const decide = (error: unknown, attempt: number, outages?: number) =>
+    decideCall(
+      { error, attempt, byHandler: true, connectionLost: false, faults: 0, committed: 'nothing' },
+      outages,
+      policy,
+      middle,
+    )
 
-  it('is repeated by the policy, then its messages go one by one', () => {
-    expect(decide(new Error('no'), 0)).toEqual({ kind: 'wait', delayMs: 1_000, counts: true })
-    expect(decide(new Error('no'), 1)).toEqual({ kind: 'wait', delayMs: 2_000, counts: true })
-    expect(decide(new Error('no'), 2)).toEqual({ kind: 'separate' })
+  it('is repeated without end while the sink is unavailable, at growing distances', () => {
+    const error = new SinkUnavailable('read-only')
+    expect(decide(error, 1, 0)).toEqual({ kind: 'unavailable', delayMs: 1_000 })
+    expect(decide(error, 99, 2)).toEqual({ kind: 'unavailable', delayMs: 4_000 })
+    expect(decide(error, 99, 1_000)).toMatchObject({ kind: 'unavailable' })
   })
 
-  it('is repeated without end while the sink is unavailable', () => {
-    expect(decide(new SinkUnavailable('read-only'), 2)).toEqual({ kind: 'wait', delayMs: 1_000, counts: false })
-    expect(decide(new SinkUnavailable('read-only'), 2, 1_000)).toMatchObject({ kind: 'wait', counts: false })
+  it('counts as an attempt of its message while the sink is available', () => {
+    expect(decide(new Error('no'), 1)).toMatchObject({ kind: 'retry', delayMs: 1_000, counts: true })
+    expect(decide(new Error('no'), 3)).toEqual({ kind: 'dead', hopeless: false })
   })
 
-  it('waits for as long as the sink asks for, a day at most', () => {
-    expect(decide(new RetryAfter('5s'), 0)).toEqual({ kind: 'wait', delayMs: 5_000, counts: true })
-    expect(decide(new RetryAfter('3650d'), 0)).toEqual({ kind: 'wait', delayMs: 86_400_000, counts: true })
-  })
-
-  it('is not repeated when a message is refused for ever', () => {
-    expect(decide(new GiveUp('too large'), 0)).toEqual({ kind: 'separate' })
+  it('is not repeated when a message is refused for ever, whatever else is wrong', () => {
+    expect(decide(new GiveUp('too large'), 1)).toEqual({ kind: 'dead', hopeless: true })
+    expect(decide(new GiveUp('too large'), 1, 5)).toEqual({ kind: 'dead', hopeless: true })
   })
 })
 
@@ -57,69 +57,6 @@ describe('an unavailable sink', () => {
     const error = new Error('round')
     error.cause = error
     expect(isUnavailable(error)).toBe(false)
-  })
-})
-
-describe('messages one by one', () => {
-  /** Keys by position from 1 on; the positions in `poison` fail. */
-  async function play(keys: string, poison: readonly number[], options: Partial<Trial> & { error?: unknown } = {}) {
-    const sent: number[] = []
-    const known = { accepted: new Set<bigint>(), refused: new Map<bigint, unknown>() }
-    const error = options.error ?? new Error('refused')
-    const events = [...keys].map((key, i) => sample({ position: BigInt(i + 1), aggregateId: key }))
-    const outcome = await separate(events, { error }, known, {
-      attempt: async ({ position }) => {
-        sent.push(Number(position))
-        return poison.includes(Number(position)) ? { error } : undefined
-      },
-      keyOf: ({ aggregateId }) => aggregateId ?? '',
-      stops: false,
-      ...options,
-    })
-    return {
-      outcome,
-      sent,
-      refused: [...known.refused.keys()].map(Number),
-      accepted: [...known.accepted].map(Number).sort(),
-    }
-  }
-
-  it('hold the one responsible that fails while another key passes, and keep later ones of its key back', async () => {
-    expect(await play('abcba', [2])).toEqual({
-      outcome: 'refused',
-      sent: [1, 2, 3, 5],
-      refused: [2],
-      accepted: [1, 3, 5],
-    })
-  })
-
-  it('are all accepted when the batch as a whole was the matter', async () => {
-    expect(await play('abc', [])).toEqual({ outcome: 'accepted', sent: [1, 2, 3], refused: [], accepted: [1, 2, 3] })
-  })
-
-  it('hold nobody responsible when every key fails', async () => {
-    const all = await play('abcdefg', [1, 2, 3, 4, 5, 6, 7])
-    expect(all).toEqual({ outcome: 'unavailable', sent: [1, 2, 3, 4, 5, 6], refused: [], accepted: [] })
-  })
-
-  it('hold them responsible when there are too few others to tell', async () => {
-    expect((await play('ab', [1, 2])).refused).toEqual([1, 2])
-    expect((await play('a', [1])).refused).toEqual([1])
-    expect((await play('aaa', [1])).refused).toEqual([1])
-  })
-
-  it('let nothing pass the first that fails when the relay stops there', async () => {
-    expect(await play('abc', [2], { stops: true })).toEqual({
-      outcome: 'refused',
-      sent: [1, 2],
-      refused: [2],
-      accepted: [1],
-    })
-  })
-
-  it('need no second opinion on a message that is given up', async () => {
-    const given = await play('abcdefg', [1, 2, 3, 4, 5, 6, 7], { error: new GiveUp('too large') })
-    expect(given.refused).toEqual([1, 2, 3, 4, 5, 6, 7])
   })
 })
 

@@ -2,9 +2,9 @@
  * The outbox to any bus: a relay is a subscription whose handler is a sink. Its events reach the sink in the order of the
  * log, at least once, from one process of the cluster at a time; what the sink refuses is parked like everywhere else.
  */
-import { defaultSource } from '../events/index.ts'
-import { type AnyEvent, findPosition, settledPosition } from '../log/index.ts'
-import type { Database } from '../postgres/index.ts'
+import { defaultSource } from '../../events/index.ts'
+import { type AnyEvent, findPosition, settledPosition } from '../../log/index.ts'
+import type { Database } from '../../postgres/index.ts'
 import {
   type Clock,
   createLoop,
@@ -13,15 +13,16 @@ import {
   type Registry,
   type Service,
   toMs,
-} from '../runtime/index.ts'
-import { assertOpenId, type Definition, toDefinition } from './definition.ts'
-import { Progress } from './progress.ts'
-import { publishOnce } from './relay-once.ts'
-import { checkDays, checkSink, type RelayDefaults, type RelayHandle, type RelayOptions } from './relay-options.ts'
-import { Publisher } from './relay-publisher.ts'
-import { deleteBatches, deleteOldBatches, selectProgress } from './relay-statements.ts'
-import { type Sink, toMessage } from './sink.ts'
-import type { SubscriptionsPart } from './subscriptions.ts'
+} from '../../runtime/index.ts'
+import { assertOpenId, type Definition, toDefinition } from '../definition.ts'
+import { Progress } from '../progress.ts'
+import type { SubscriptionsPart } from '../subscriptions.ts'
+import { longestCallMs } from './call-sink.ts'
+import { checkDays, checkSink, type RelayDefaults, type RelayHandle, type RelayOptions } from './options.ts'
+import { publish } from './publish.ts'
+import { publishOnce } from './publish-once.ts'
+import { isUnavailable, type Sink, toMessage } from './sink.ts'
+import { deleteBatches, deleteOldBatches, selectProgress } from './statements.ts'
 
 export interface RelaysOptions {
   readonly database: Database
@@ -41,22 +42,19 @@ export interface Relays {
   register(options: RelayOptions): RelayHandle
   /** Looks at the log every so often where there is no bell. */
   readonly service: Service
-  /** Ends the pauses of relays whose sink is away, so that what runs them can end. */
-  interrupt(): void
   /** Upkeep: forgets old batches. */
   prune(): Promise<void>
   /** Closes every sink. */
   close(): Promise<void>
 }
 
-/** The publisher has patience of its own and a time for each call: the runner's clock must not end it. */
-const PATIENCE = '20d'
+/** The sink has a time for each call; the runner ends a call only if that did not. */
+const SPARE_MS = 1_000
 const WITHOUT_RELAYS_MS = 60_000
 
 interface Relay {
   readonly id: string
   readonly sink: Sink
-  readonly publisher: Publisher
   readonly pollMs: number
   readonly retentionDays: number
 }
@@ -102,32 +100,25 @@ export function createRelays(options: RelaysOptions): Relays {
       timeoutMs,
       toMessage: (event: AnyEvent) => toMessage(event, definition.keyOf(event), sourceOf),
     }
-    const publisher = new Publisher({ ...parts, definition: () => definition })
     const definition: Definition = toDefinition(
       {
         ...rest,
         id,
         batchSize: rest.batchSize ?? defaults.batchSize,
-        timeout: PATIENCE,
+        timeout: `${longestCallMs(timeoutMs) + SPARE_MS}ms`,
         // One small write per batch, so that a crash repeats one batch at most.
         checkpoint: 'sync',
-        handleBatch: (events, context) => publisher.publish(events, context),
+        handleBatch: (events, { signal }) => publish(id, events, signal, parts),
       },
-      { kind: 'relay' },
+      { kind: 'relay', isUnavailable },
     )
     const pollMs =
       pollInterval === undefined ? defaults.pollIntervalMs : Math.max(1, toMs(pollInterval, `${id}.pollInterval`))
     const handle = options.subscriptions.register(definition)
-    relays.push({ id, sink, publisher, pollMs, retentionDays })
+    relays.push({ id, sink, pollMs, retentionDays })
     loop.wake()
-    const interrupted = (ended: Promise<void>) => {
-      publisher.interrupt()
-      return ended
-    }
     return {
       ...handle,
-      stop: () => interrupted(handle.stop()),
-      remove: (action) => interrupted(handle.remove(action)),
       pending: (limit = 100) => readPending(definition, limit),
       pollOnce: () => publishOnce(definition, { ...parts, read: options.read }),
       prune: (before) => deleteBatches(database, id, before),
@@ -154,20 +145,7 @@ export function createRelays(options: RelaysOptions): Relays {
 
   return {
     register,
-    service: {
-      name: loop.name,
-      get state() {
-        return loop.state
-      },
-      async start() {
-        for (const { publisher } of relays) publisher.resume()
-        await loop.start()
-      },
-      stop: () => loop.stop(),
-    },
-    interrupt() {
-      for (const { publisher } of relays) publisher.interrupt()
-    },
+    service: loop,
     async prune() {
       for (const { id, retentionDays } of relays) await deleteOldBatches(database.control, id, retentionDays)
     },

@@ -1,16 +1,17 @@
 /** One batch of a relay, for tests and for places where nothing runs for long. */
-import { AftercommitError } from '../errors.ts'
-import { type AnyEvent, findPosition, settledPosition } from '../log/index.ts'
-import type { Database } from '../postgres/index.ts'
-import type { Clock } from '../runtime/index.ts'
-import { type Definition, definitionText } from './definition.ts'
-import { type Lease, releaseLease, takeLeases } from './lease-statements.ts'
-import { parkEvents, selectParkedKeys } from './letter-statements.ts'
-import { Progress } from './progress.ts'
-import { insertBatch } from './relay-statements.ts'
+import { AftercommitError } from '../../errors.ts'
+import type { AnyEvent } from '../../log/index.ts'
+import type { Database } from '../../postgres/index.ts'
+import type { Clock } from '../../runtime/index.ts'
+import type { Definition } from '../definition.ts'
+import { type Lease, releaseLease, takeLeases } from '../lease-statements.ts'
+import { parkEvents, selectParkedKeys } from '../letter-statements.ts'
+import { placeDefinition } from '../placing.ts'
+import { Progress } from '../progress.ts'
+import { saveCheckpoint } from '../statements.ts'
+import { callSink } from './call-sink.ts'
 import type { Sink, SinkMessage } from './sink.ts'
-import { callSink } from './sink-call.ts'
-import { hasSubscription, registerSubscription, saveCheckpoint } from './statements.ts'
+import { insertBatch } from './statements.ts'
 
 export interface OnceParts {
   readonly database: Database
@@ -30,7 +31,7 @@ export interface OnceParts {
  */
 export async function publishOnce(definition: Definition, parts: OnceParts): Promise<number> {
   const { database } = parts
-  const generation = await register(definition, database)
+  const { generation } = await placeDefinition(database, definition)
   return database.transaction(async (tx) => {
     const wanted = { id: definition.id, generation }
     // A name of its own: under the name of the process it would take the lease from a run of this very process.
@@ -58,19 +59,6 @@ export async function publishOnce(definition: Definition, parts: OnceParts): Pro
     await releaseLease(tx, lease, true)
     return free.length
   })
-}
-
-async function register(definition: Definition, database: Database): Promise<bigint> {
-  const { id, kind, from } = definition
-  const known = await hasSubscription(database, id)
-  const position = known ? 0n : await findPosition(database, from, await settledPosition(database))
-  const { generation } = await registerSubscription(database, {
-    id,
-    kind,
-    definition: definitionText(definition),
-    position,
-  })
-  return generation
 }
 
 /** A page that an earlier owner finished already is passed. */

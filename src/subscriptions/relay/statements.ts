@@ -1,5 +1,5 @@
 /** What is kept of a relay besides its checkpoint: which events were published when. */
-import type { Queryable } from '../postgres/index.ts'
+import type { Queryable } from '../../postgres/index.ts'
 
 /** Notes what was published together. The same again, after a crash before the checkpoint, keeps one row. */
 export async function insertBatch(db: Queryable, relay: string, positions: readonly bigint[]): Promise<void> {
@@ -47,20 +47,4 @@ export async function selectProgress(
     [relay],
   )
   return rows[0] && { position: BigInt(rows[0].pos), done: rows[0].done }
-}
-
-/** The term under which this process may go on publishing; undefined when it may not. */
-export async function selectTerm(db: Queryable, relay: string, process: string): Promise<bigint | undefined> {
-  const { rows } = await db.query<{ term: string }>(
-    `select p.term::text as term
-       from ${db.schema}.subscription_partitions p
-       join ${db.schema}.subscriptions s on s.id = p.id
-      where p.id = $1::text
-        and p.owner = $2::text
-        and p.lease_until > clock_timestamp()
-        and not s.paused
-        and s.status <> 'stopped'`,
-    [relay, process],
-  )
-  return rows[0] && BigInt(rows[0].term)
 }

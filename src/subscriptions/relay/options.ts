@@ -1,8 +1,8 @@
 /** A relay as users write it, and what they hold of it. */
-import { AftercommitError } from '../errors.ts'
-import type { AnyEvent, StartPoint } from '../log/index.ts'
-import type { Duration, RetryOptions } from '../runtime/index.ts'
-import type { SubscriptionHandle } from './handle.ts'
+import { AftercommitError } from '../../errors.ts'
+import type { AnyEvent, StartPoint } from '../../log/index.ts'
+import type { Duration, RetryOptions } from '../../runtime/index.ts'
+import type { SubscriptionHandle } from '../handle.ts'
 import type { Sink } from './sink.ts'
 
 export interface RelayOptions {

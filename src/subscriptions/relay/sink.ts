@@ -1,7 +1,8 @@
 /** The port to a bus: what a relay asks of NATS, Redis, Kafka or whatever carries events out of the database. */
-import { AftercommitError } from '../errors.ts'
-import { stringifyJson, toCloudEvent, Undecodable } from '../events/index.ts'
-import type { AnyEvent } from '../log/index.ts'
+import { AftercommitError } from '../../errors.ts'
+import { stringifyJson, toCloudEvent, Undecodable } from '../../events/index.ts'
+import type { AnyEvent } from '../../log/index.ts'
+import { RetryAfter } from '../words.ts'
 
 /**
  * Who calls: one relay, in one process of the cluster at a time, one call after the other and never two at once; the
@@ -12,8 +13,9 @@ import type { AnyEvent } from '../log/index.ts'
  * the same ids and in the same order, after a pause. It keeps no queue of its own: what it has not accepted, the log has.
  *
  * How to fail: `SinkUnavailable`, or any error of the network, says that no message could have been accepted now; the
- * relay waits for as long as it takes. `GiveUp` says that a message is refused for ever, `RetryAfter` when to come back.
- * Anything else is tried again by the policy, then held against the message that fails while others pass.
+ * relay sends the same messages again, however long it takes. `RetryAfter` says the same and when to come back. `GiveUp`
+ * says that a message is refused for ever. After any other error a batch is sent in halves until the message that fails is
+ * alone; that message is tried by the policy and then becomes a dead letter.
  */
 export interface Sink {
   /** For logs and errors. */
@@ -82,8 +84,9 @@ function headersOf({ metadata, tenant }: AnyEvent): Record<string, string> {
   )
 }
 
-/** Whether the bus could not be reached at all, as far as the error tells. Libraries wrap: causes are looked at too. */
+/** Whether the bus takes no message now, as far as the error tells. Libraries wrap: causes are looked at too. */
 export function isUnavailable(error: unknown): boolean {
+  if (error instanceof RetryAfter) return true
   for (let cause = error, depth = 0; cause instanceof Error && depth < 5; cause = cause.cause, depth++) {
     if (cause instanceof SinkUnavailable || NETWORK.has((cause as NodeJS.ErrnoException).code ?? '')) return true
   }

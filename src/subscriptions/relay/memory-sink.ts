@@ -1,5 +1,5 @@
 /** A sink for tests: keeps what it is given, and fails or hangs on demand. */
-import { AftercommitError } from '../errors.ts'
+import { AftercommitError } from '../../errors.ts'
 import type { Sink, SinkFeatures, SinkMessage } from './sink.ts'
 
 export interface MemorySink extends Sink {
