@@ -12,6 +12,10 @@ begin
   -- Appenders look here before they write, and keep that lock to their end. So those that did not see the declaration
   -- have ended, and new ones wait until it commits. A lock on events would come after their look, which is too late.
   lock table :schema.stream_types in access exclusive mode;
+  if exists (select from :schema.captured_tables c where c.aggregate_type = v_type) then
+    raise exception 'Aggregate type % is that of a captured table, whose events have no versions; it was not declared as a stream.', v_type
+      using errcode = 'AC017', hint = 'Capture the table under another aggregate type first.';
+  end if;
   v_plain := exists (select from :schema.events e where e.aggregate_type = v_type);
   if v_plain and not adopt then
     raise exception 'Aggregate type % has plain events already, so it was not declared as a stream.', v_type

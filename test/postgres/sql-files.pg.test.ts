@@ -67,10 +67,10 @@ describe.each(SERVERS)('files on Postgres %i', (major) => {
     await db.query(`update ${db.schema}.sql_files set hash = 'other' where name = 'delivery/busy_lanes'`)
     expect(await schemaStatus(db)).toMatchObject({
       state: 'behind',
-      pendingFiles: ['delivery/busy_lanes', 'log/new_id'],
+      pendingFiles: ['log/new_id', 'delivery/busy_lanes'],
     })
     await expect(assertSchemaUsable(db)).rejects.toMatchObject({ code: 'SCHEMA_TOO_OLD' })
-    expect((await migrate(db)).placed).toEqual(['delivery/busy_lanes', 'log/new_id'])
+    expect((await migrate(db)).placed).toEqual(['log/new_id', 'delivery/busy_lanes'])
     await assertSchemaUsable(db)
   })
 })

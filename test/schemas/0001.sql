@@ -797,6 +797,830 @@ commit;
 begin;
 set local lock_timeout = 800;
 set local search_path = pg_catalog, pg_temp;
+-- why: tables whose row changes become events: which ones, and how each is captured.
+-- locks: none; every object here is new.
+-- older: keep
+
+create table "aftercommit".captured_tables (
+  aggregate_type text primary key,
+  relation regclass not null unique,
+  -- The name when it was last looked at: a table that was dropped and made again is found by it.
+  table_schema text not null,
+  table_name text not null,
+  omit text[] not null default '{}',
+  -- Their numbers in the table: a column that is left out stays so under a new name.
+  omit_numbers smallint[] not null default '{}',
+  on_truncate text not null default 'event' check (on_truncate in ('event', 'deny', 'ignore')),
+  each text not null default 'statement' check (each in ('statement', 'row')),
+  unchanged boolean not null default false,
+  captured_at timestamptz not null default clock_timestamp(),
+  unique (table_schema, table_name)
+);
+comment on table "aftercommit".captured_tables is 'Tables whose row changes become events. Rows are written with capture() and removed with uncapture().';
+comment on column "aftercommit".captured_tables.aggregate_type is 'Aggregate type of the events, and the first part of their type.';
+comment on column "aftercommit".captured_tables.relation is 'The table; of a partitioned or inherited table the parent.';
+comment on column "aftercommit".captured_tables.omit is 'Columns that are left out of every event.';
+comment on column "aftercommit".captured_tables.on_truncate is 'TRUNCATE writes an event, is denied, or is ignored.';
+comment on column "aftercommit".captured_tables.each is 'Whether triggers fire once per statement or once per row.';
+comment on column "aftercommit".captured_tables.unchanged is 'Whether an UPDATE that changes nothing is an event.';
+insert into "aftercommit".migrations (version, name, checksum, applied_by, breaks_older)
+values (10, 'capture', '756eac2cb1b12855e6da2c9b6338cfea5440b8fbcc8e9b114c3f799e67a7f795',
+        pg_catalog.concat_ws(' ', session_user, pg_catalog.current_setting('application_name')), false);
+commit;
+
+begin;
+set local lock_timeout = 800;
+set local search_path = pg_catalog, pg_temp;
+-- grants: emit
+-- Notes that a table is captured, for capture(), which runs as its caller. Refuses an aggregate type that has another source of
+-- events, and a caller who may not make triggers on the table.
+create or replace function "aftercommit".register_capture(
+  p_relation oid, p_type text, p_omit text[], p_truncate text, p_each text, p_unchanged boolean)
+returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $aftercommit$
+declare
+  v_other regclass;
+begin
+  if not has_table_privilege(session_user, p_relation, 'trigger') then
+    raise exception 'Role % may not make triggers on %, so the table is not captured.', session_user, p_relation::regclass
+      using errcode = 'AC017', hint = 'Let the owner of the table capture it.';
+  end if;
+  if exists (select from "aftercommit".stream_types s where s.aggregate_type = p_type)
+     or exists (select from "aftercommit".workflow_instances w where w.type = p_type) then
+    raise exception 'Aggregate type % has versions, as a declared stream or a workflow, so % cannot write its events.',
+      p_type, p_relation::regclass using errcode = 'AC017', hint = 'Choose another: aggregate => ''…''.';
+  end if;
+  select t.relation into v_other from "aftercommit".captured_tables t
+    join pg_class c on c.oid = t.relation
+   where t.aggregate_type = p_type and t.relation <> p_relation;
+  if found then
+    raise exception 'Aggregate type % is that of the captured table %, so % is not captured.', p_type, v_other, p_relation::regclass
+      using errcode = 'AC017', hint = 'Choose another: aggregate => ''…''.';
+  end if;
+  delete from "aftercommit".captured_tables t
+   using pg_class c join pg_namespace n on n.oid = c.relnamespace
+   where c.oid = p_relation
+     and (t.relation = p_relation or t.aggregate_type = p_type or t.table_schema = n.nspname and t.table_name = c.relname);
+  insert into "aftercommit".captured_tables (aggregate_type, relation, table_schema, table_name, omit, omit_numbers, on_truncate, each, unchanged)
+  select p_type, c.oid, n.nspname, c.relname, p_omit,
+         array(select a.attnum from pg_attribute a where a.attrelid = c.oid and a.attname = any (p_omit) and not a.attisdropped),
+         p_truncate, p_each, p_unchanged
+    from pg_class c join pg_namespace n on n.oid = c.relnamespace
+   where c.oid = p_relation;
+end
+$aftercommit$;
+revoke all on function "aftercommit"."register_capture" from public;
+comment on function "aftercommit"."register_capture" is 'Notes that a table is captured, for capture(), which runs as its caller. Refuses an aggregate type that has another source of events, and a caller who may not make triggers on the table.';
+-- grants: emit
+-- A captured table with its partitions and its inherited children.
+create or replace function "aftercommit".capture_tree(p_relation oid) returns setof oid
+language sql stable set search_path = pg_catalog, pg_temp as $aftercommit$
+  with recursive tree as (
+    select p_relation as id
+    union
+    select i.inhrelid from pg_inherits i join tree t on t.id = i.inhparent)
+  select t.id from tree t join pg_class c on c.oid = t.id where c.relkind in ('r', 'p')
+$aftercommit$;
+revoke all on function "aftercommit"."capture_tree" from public;
+comment on function "aftercommit"."capture_tree" is 'A captured table with its partitions and its inherited children.';
+-- grants: emit
+-- The key columns of a table, in the order of the key: the primary key, else the index of its replica identity. Null where
+-- there is neither.
+create or replace function "aftercommit".capture_key_columns(p_relation oid) returns text[]
+language sql stable set search_path = pg_catalog, pg_temp as $aftercommit$
+  select array(
+      select a.attname::text
+        from unnest(i.indkey::smallint[]) with ordinality k (number, place)
+        join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k.number
+       where k.place <= i.indnkeyatts
+       order by k.place)
+    from pg_index i
+   where i.indrelid = p_relation and (i.indisprimary or i.indisreplident and i.indisunique)
+   order by i.indisprimary desc
+   limit 1
+$aftercommit$;
+revoke all on function "aftercommit"."capture_key_columns" from public;
+comment on function "aftercommit"."capture_key_columns" is 'The key columns of a table, in the order of the key: the primary key, else the index of its replica identity. Null where there is neither.';
+-- grants: emit
+-- The triggers that a captured table needs, on itself and on every partition and inherited child, with the statement that
+-- makes each and whether it is there as it should be. A child with columns of its own is captured without them.
+create or replace function "aftercommit".capture_triggers(
+  p_relation oid, p_type text, p_omit text[], p_truncate text, p_each text, p_unchanged boolean)
+returns table (relation oid, name text, statement text, is_there boolean)
+language sql stable set search_path = pg_catalog, pg_temp as $aftercommit$
+  with root as (
+    select c.oid as id, format('%I.%I', n.nspname, c.relname) as name, "aftercommit".capture_key_columns(c.oid) as keys
+      from pg_class c join pg_namespace n on n.oid = c.relnamespace
+     where c.oid = p_relation),
+  tables as (
+    select c.oid as id, format('%I.%I', n.nspname, c.relname) as name, c.relispartition, c.relnatts, o.omit,
+           jsonb_build_object(
+             'keys', (select jsonb_agg(a.attnum::integer order by k.place)
+                        from unnest(root.keys) with ordinality k (key, place)
+                        join pg_attribute a on a.attrelid = c.oid and a.attname = k.key),
+             'omit', (select coalesce(jsonb_agg(a.attnum::integer order by a.attnum), '[]')
+                        from pg_attribute a
+                       where a.attrelid = c.oid and a.attname = any (o.omit) and not a.attisdropped),
+             'names', to_jsonb(p_omit)) as numbers
+      from root
+     cross join "aftercommit".capture_tree(root.id) t (id)
+      join pg_class c on c.oid = t.id
+      join pg_namespace n on n.oid = c.relnamespace
+     cross join lateral (
+       select array(
+         select a.attname::text
+           from pg_attribute a
+          where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+            and (a.attname = any (p_omit) or a.attgenerated = 'v' or not exists (
+              select from pg_attribute r
+               where r.attrelid = root.id and r.attname = a.attname and r.attnum > 0 and not r.attisdropped))
+          order by a.attnum)) o (omit)),
+  wanted as (
+    select t.id, format('%s_%s', left('aftercommit', 50), e.event) as name, e.event,
+           format('after %s on %s referencing %s for each statement', e.event, t.name, e.rows) as part, 'capture_rows' as function,
+           array[p_type, root_keys.keys::text, t.omit::text, t.relnatts::text, t.numbers::text, p_unchanged::text, root_keys.name] as args
+      from tables t
+     cross join (select keys, name from root) root_keys
+     cross join (values ('insert', 'new table as new_rows'), ('update', 'old table as old_rows new table as new_rows'),
+                   ('delete', 'old table as old_rows')) e (event, rows)
+     where p_each = 'statement'
+     union all
+    -- Triggers of a row fire in the order of their names, and a partition has those of its parent. Nothing sorts before "!".
+    select t.id, format('!%s_row', left('aftercommit', 50)), 'row',
+           format('after insert or update or delete on %s for each row', t.name), 'capture_row',
+           array[p_type, root_keys.keys::text, t.omit::text, t.relnatts::text, t.numbers::text, p_unchanged::text, root_keys.name]
+      from tables t
+     cross join (select keys, name from root) root_keys
+     where p_each = 'row' and not t.relispartition
+     union all
+    select t.id, format('%s_truncate', left('aftercommit', 50)), 'truncate',
+           format('after truncate on %s for each statement', t.name), 'capture_truncate',
+           array[p_type, p_truncate, (select name from root)]
+      from tables t
+     where p_truncate <> 'ignore')
+  select w.id, w.name,
+         format('create or replace trigger %I %s execute function %I.%I(%s)', w.name, w.part, 'aftercommit', w.function,
+           (select string_agg(quote_literal(a.arg), ', ' order by a.place) from unnest(w.args) with ordinality a (arg, place))),
+         exists (
+           select from pg_trigger g join pg_proc f on f.oid = g.tgfoid join pg_namespace n on n.oid = f.pronamespace
+            where g.tgrelid = w.id and g.tgname = w.name and g.tgenabled in ('O', 'A') and f.proname = w.function
+              and n.nspname = 'aftercommit'
+              and g.tgargs = (select string_agg(convert_to(a.arg, getdatabaseencoding()) || '\x00'::bytea, ''::bytea order by a.place)
+                                from unnest(w.args) with ordinality a (arg, place)))
+    from wanted w
+   order by w.id, w.name
+$aftercommit$;
+revoke all on function "aftercommit"."capture_triggers" from public;
+comment on function "aftercommit"."capture_triggers" is 'The triggers that a captured table needs, on itself and on every partition and inherited child, with the statement that makes each and whether it is there as it should be. A child with columns of its own is captured without them.';
+-- grants: emit
+-- Registers a captured table and puts its triggers in place, as its caller: for capture(), and for what mends triggers that
+-- were lost. Triggers of earlier options are dropped.
+create or replace function "aftercommit".apply_capture(
+  p_relation oid, p_type text, p_omit text[], p_truncate text, p_each text, p_unchanged boolean)
+returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $aftercommit$
+declare
+  r record;
+begin
+  perform "aftercommit".register_capture(p_relation, p_type, p_omit, p_truncate, p_each, p_unchanged);
+  for r in
+    select g.tgname as name, g.tgrelid::regclass as relation
+      from pg_trigger g join pg_proc f on f.oid = g.tgfoid join pg_namespace n on n.oid = f.pronamespace
+     where g.tgrelid in (select "aftercommit".capture_tree(p_relation)) and not g.tgisinternal and g.tgparentid = 0
+       and n.nspname = 'aftercommit' and f.proname in ('capture_rows', 'capture_row', 'capture_truncate')
+       and not exists (
+         select from "aftercommit".capture_triggers(p_relation, p_type, p_omit, p_truncate, p_each, p_unchanged) w
+          where w.relation = g.tgrelid and w.name = g.tgname)
+  loop
+    execute format('drop trigger %I on %s', r.name, r.relation);
+  end loop;
+  for r in
+    select w.relation::regclass as relation, w.name, w.statement
+      from "aftercommit".capture_triggers(p_relation, p_type, p_omit, p_truncate, p_each, p_unchanged) w where not w.is_there
+  loop
+    execute r.statement;
+    execute format('alter table %s enable trigger %I', r.relation, r.name);
+  end loop;
+end
+$aftercommit$;
+revoke all on function "aftercommit"."apply_capture" from public;
+comment on function "aftercommit"."apply_capture" is 'Registers a captured table and puts its triggers in place, as its caller: for capture(), and for what mends triggers that were lost. Triggers of earlier options are dropped.';
+-- grants: emit
+-- The aggregate type of a captured table when none is given: the name of the table in the singular, orders → order. Null
+-- where that is no name for events.
+create or replace function "aftercommit".capture_default_type(p_table text) returns text
+language sql immutable set search_path = pg_catalog, pg_temp as $aftercommit$
+  select case when t ~ '^[a-z][a-z0-9_]*$' and t not like 'aftercommit%' then t end
+    from (select case
+      when p_table ~ '[^e]ies$' then regexp_replace(p_table, 'ies$', 'y')
+      when p_table ~ '(ss|x|ch|sh)es$' then regexp_replace(p_table, 'es$', '')
+      when p_table ~ '[^sui]s$' then regexp_replace(p_table, 's$', '')
+      else p_table end) s (t)
+$aftercommit$;
+revoke all on function "aftercommit"."capture_default_type" from public;
+comment on function "aftercommit"."capture_default_type" is 'The aggregate type of a captured table when none is given: the name of the table in the singular, orders → order. Null where that is no name for events.';
+-- grants: emit
+-- Turns row changes of a table into events, whoever makes them: order.created, order.updated, order.deleted, order.truncated.
+-- Runs as its caller, who needs the right to make triggers on the table. Calling it again changes the options. Answers what it
+-- did. `omit` names columns to leave out; `truncate` is 'event', 'deny' or 'ignore'; `each` is 'statement' or 'row', and must be
+-- chosen for a table with row triggers of its own; `unchanged` makes an UPDATE that changes nothing an event.
+create or replace function "aftercommit".capture(
+  relation regclass, aggregate text default null, omit text[] default '{}', truncate text default 'event',
+  each text default null, unchanged boolean default false)
+returns text
+language plpgsql set search_path = pg_catalog, pg_temp as $aftercommit$
+#variable_conflict use_variable
+declare
+  v_table record;
+  v_type text;
+  v_reason text;
+  v_others text;
+  v_keys text[];
+  v_each text := coalesce(each, 'statement');
+  v_own text;
+begin
+  select c.oid as id, c.relkind, c.relpersistence, c.relispartition, c.relname, n.nspname, format('%I.%I', n.nspname, c.relname) as name
+    into v_table
+    from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.oid = relation;
+  v_type := coalesce(aggregate, "aftercommit".capture_default_type(v_table.relname));
+  v_keys := "aftercommit".capture_key_columns(v_table.id);
+  select string_agg(format('%I', g.tgname), ', ' order by g.tgname) into v_others
+    from pg_trigger g join pg_proc f on f.oid = g.tgfoid join pg_namespace n on n.oid = f.pronamespace
+   where g.tgrelid in (select "aftercommit".capture_tree(v_table.id)) and not g.tgisinternal and g.tgenabled <> 'D'
+     and g.tgtype & 1 = 1 and g.tgtype & 2 = 0 and g.tgtype & 28 <> 0 and n.nspname <> 'aftercommit';
+  v_reason := case
+    when v_table.id is null then 'there is no such table'
+    when v_table.relkind = 'v' then 'it is a view; capture the tables behind it'
+    when v_table.relkind = 'm' then 'it is a materialized view, which changes only when it is refreshed'
+    when v_table.relkind = 'f' then 'it is a foreign table, which can change without this server'
+    when v_table.relkind not in ('r', 'p') then 'it is no table'
+    when v_table.relpersistence = 't' then 'it is a temporary table'
+    when v_table.nspname in ('aftercommit', 'pg_catalog', 'information_schema') then 'it belongs to the system'
+    when v_table.relispartition then format('it is a partition; capture %s instead', pg_partition_root(v_table.id)::regclass)
+    when exists (select from pg_inherits i where i.inhrelid = v_table.id) then
+      format('it inherits from %s; capture that table, and this one is captured with it',
+        (select i.inhparent::regclass from pg_inherits i where i.inhrelid = v_table.id order by i.inhseqno limit 1))
+    when coalesce(v_keys, '{}') = '{}' then 'it has no primary key, so its rows have no id; add one, or set a unique index as its replica identity'
+    when v_type is null then format('its name %L gives no name for events; choose one: aggregate => ''…''', v_table.relname)
+    when v_type !~ '^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$' or length(v_type) > 180 then
+      format('%L is no name like order; it begins the types of the events', v_type)
+    when v_type ~ '^aftercommit(\.|$)' then 'types that begin with aftercommit are its own'
+    when truncate is null or truncate not in ('event', 'deny', 'ignore') then 'truncate must be ''event'', ''deny'' or ''ignore'''
+    when v_each not in ('statement', 'row') then 'each must be ''statement'' or ''row'''
+    when omit is null or unchanged is null then 'omit and unchanged must not be null'
+    when v_keys && omit then format('a key column cannot be left out: %s', array_to_string(v_keys, ', '))
+    when exists (select from unnest(omit) o (name) where not exists (
+      select from pg_attribute a where a.attrelid = v_table.id and a.attname = o.name and a.attnum > 0 and not a.attisdropped)) then
+      format('it has no column %s to leave out', (select string_agg(quote_ident(o.name), ', ') from unnest(omit) o (name) where not exists (
+        select from pg_attribute a where a.attrelid = v_table.id and a.attname = o.name and a.attnum > 0 and not a.attisdropped)))
+    when each is null and v_others is not null then
+      format('it has row triggers of its own (%s). If they write to this table, choose each => ''row'', which keeps the order of '
+        'events right; otherwise each => ''statement'', which is faster', v_others)
+  end;
+  if v_reason is not null then
+    raise exception '% is not captured: %.', coalesce(v_table.name, relation::text), v_reason using errcode = 'AC017';
+  end if;
+
+  perform "aftercommit".apply_capture(v_table.id, v_type, omit, truncate, v_each, unchanged);
+  select string_agg(format('%s.%s', c.oid::regclass, a.attname), ', ') into v_own
+    from "aftercommit".capture_tree(v_table.id) t (id)
+    join pg_class c on c.oid = t.id and c.oid <> v_table.id and not c.relispartition
+    join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attislocal and a.attinhcount = 0;
+  return format('%s is captured: %s.created, .updated, .deleted%s', v_table.name, v_type,
+      case truncate when 'event' then ', .truncated' when 'deny' then '; TRUNCATE is denied' else '; TRUNCATE is ignored' end)
+    || coalesce('; columns that only a child has are left out: ' || v_own, '')
+    || coalesce((select format('; virtual columns are left out: %s', string_agg(quote_ident(a.attname), ', ' order by a.attnum))
+          from pg_attribute a where a.attrelid = v_table.id and a.attgenerated = 'v' and not a.attisdropped having count(*) > 0), '');
+end
+$aftercommit$;
+revoke all on function "aftercommit"."capture" from public;
+comment on function "aftercommit"."capture" is 'Turns row changes of a table into events, whoever makes them: order.created, order.updated, order.deleted, order.truncated. Runs as its caller, who needs the right to make triggers on the table. Calling it again changes the options. Answers what it did. `omit` names columns to leave out; `truncate` is ''event'', ''deny'' or ''ignore''; `each` is ''statement'' or ''row'', and must be chosen for a table with row triggers of its own; `unchanged` makes an UPDATE that changes nothing an event.';
+-- grants: none
+-- A text of more than 255 characters becomes its first 200 and a hash of the whole, so that different texts stay different.
+create or replace function "aftercommit".capture_short(p_text text) returns text
+language plpgsql stable set search_path = pg_catalog, pg_temp as $aftercommit$
+begin
+  if length(p_text) <= 255 then return p_text; end if;
+  return left(p_text, 200) || '~' || left(encode(sha256(convert_to(p_text, 'UTF8')), 'hex'), 32);
+end
+$aftercommit$;
+revoke all on function "aftercommit"."capture_short" from public;
+comment on function "aftercommit"."capture_short" is 'A text of more than 255 characters becomes its first 200 and a hash of the whole, so that different texts stay different.';
+-- grants: none
+-- The metadata and tenant of what a statement changes, from the settings of the session. All changes of a transaction share
+-- one correlation id when the session names none. Raises AC006 where the chain of causes is too long: that ends a loop
+-- through a captured table, and nothing else may stop a write, so an odd setting is cut or passed over.
+create or replace function "aftercommit".capture_context(p_type text, p_table text, p_max_depth integer, out o_metadata jsonb, out o_tenant text)
+language plpgsql stable set search_path = pg_catalog, pg_temp as $aftercommit$
+declare
+  v_depth integer := substring(current_setting('aftercommit.depth', true) from '^\d{1,9}$');
+begin
+  -- The maker of a trigger chooses its arguments: versions of a stream, and our own types, must not be forged by it.
+  if p_type ~ '^aftercommit(\.|$)' or exists (select from "aftercommit".stream_types s where s.aggregate_type = p_type) then
+    raise exception '% cannot be captured as %, which is a stream or one of our own types; nothing was written to it.', p_table, p_type
+      using errcode = 'AC017';
+  end if;
+  if v_depth > p_max_depth then
+    raise exception 'A change of % would be event number % in a chain of causes, more than %; nothing was written to it.',
+      p_table, v_depth, p_max_depth using errcode = 'AC006', hint = 'An event probably causes itself.';
+  end if;
+  o_metadata := jsonb_build_object('table', p_table, 'correlation_id',
+    coalesce(nullif(current_setting('aftercommit.correlation_id', true), ''),
+      'tx-' || to_hex((extract(epoch from now()) * 1000000)::bigint) || '-' || pg_current_xact_id()::text));
+  if concat(current_setting('aftercommit.user_id', true), current_setting('aftercommit.causation_id', true),
+       current_setting('aftercommit.traceparent', true), current_setting('aftercommit.actor_type', true),
+       current_setting('aftercommit.acting_for', true), nullif(v_depth, 0)) <> '' then
+    o_metadata := o_metadata || jsonb_strip_nulls(jsonb_build_object(
+      'user_id', nullif(current_setting('aftercommit.user_id', true), ''),
+      'causation_id', nullif(current_setting('aftercommit.causation_id', true), ''),
+      'traceparent', nullif(current_setting('aftercommit.traceparent', true), ''),
+      'actor_type', nullif(current_setting('aftercommit.actor_type', true), ''),
+      'acting_for', nullif(current_setting('aftercommit.acting_for', true), ''),
+      'depth', nullif(v_depth, 0)));
+  end if;
+  o_tenant := nullif(current_setting('aftercommit.tenant', true), '');
+  if length(o_tenant) > 255 then o_tenant := "aftercommit".capture_short(o_tenant); end if;
+end
+$aftercommit$;
+revoke all on function "aftercommit"."capture_context" from public;
+comment on function "aftercommit"."capture_context" is 'The metadata and tenant of what a statement changes, from the settings of the session. All changes of a transaction share one correlation id when the session names none. Raises AC006 where the chain of causes is too long: that ends a loop through a captured table, and nothing else may stop a write, so an odd setting is cut or passed over.';
+-- grants: none
+-- The expression that reads a row r which to_jsonb refuses, column by column. Columns that cannot be read at all are named
+-- under the empty name, which no column can have.
+create or replace function "aftercommit".capture_image(p_relation oid) returns text
+language sql stable set search_path = pg_catalog, pg_temp as $aftercommit$
+  select format('(select coalesce(jsonb_object_agg(c.name, c.value) filter (where c.value is not null), ''{}'')
+      || case when bool_or(c.value is null) then jsonb_build_object('''', jsonb_agg(c.name) filter (where c.value is null)) else ''{}'' end
+    from (values %s) c (name, value))',
+    string_agg(format('(%L, %I.capture_value(r.%I))', a.attname, 'aftercommit', a.attname), ', ' order by a.attnum))
+    from pg_attribute a
+   where a.attrelid = p_relation and a.attnum > 0 and not a.attisdropped
+$aftercommit$;
+revoke all on function "aftercommit"."capture_image" from public;
+comment on function "aftercommit"."capture_image" is 'The expression that reads a row r which to_jsonb refuses, column by column. Columns that cannot be read at all are named under the empty name, which no column can have.';
+-- grants: none
+-- Whether columns of an image may have to be left out: it is longer than the limit, or could nest too deep, which takes more than 500
+-- bytes. Inlined by the planner, and therefore without settings of its own.
+create or replace function "aftercommit".capture_is_large(p_image jsonb, p_limit bigint) returns boolean
+language sql stable as $aftercommit$
+  select pg_catalog.octet_length(p_image::text) operator(pg_catalog.>) p_limit
+    or pg_catalog.pg_column_size(p_image) operator(pg_catalog.>) 500
+      and pg_catalog.jsonb_path_exists(p_image, 'strict $.**{64} ? (@.type() == "object" || @.type() == "array")')
+$aftercommit$;
+revoke all on function "aftercommit"."capture_is_large" from public;
+comment on function "aftercommit"."capture_is_large" is 'Whether columns of an image may have to be left out: it is longer than the limit, or could nest too deep, which takes more than 500 bytes. Inlined by the planner, and therefore without settings of its own.';
+-- grants: none
+-- The aggregate id of a key that is not one short text: the parts of a composite key are joined by commas, with \ before a
+-- comma or \ of a part; an empty key is written as ""; a key of more than 255 characters is its first 200 and a hash.
+create or replace function "aftercommit".capture_uncommon_key(p_image jsonb, p_keys text[]) returns text
+language plpgsql immutable set search_path = pg_catalog, pg_temp as $aftercommit$
+declare
+  v_key text;
+begin
+  if cardinality(p_keys) = 1 then
+    v_key := p_image ->> p_keys[1];
+  else
+    select string_agg(replace(replace(p_image ->> k.name, '\', '\\'), ',', '\,'), ',' order by k.place)
+      into v_key
+      from unnest(p_keys) with ordinality k (name, place);
+  end if;
+  return "aftercommit".capture_short(case when v_key = '' then '""' else v_key end);
+end
+$aftercommit$;
+revoke all on function "aftercommit"."capture_uncommon_key" from public;
+comment on function "aftercommit"."capture_uncommon_key" is E'The aggregate id of a key that is not one short text: the parts of a composite key are joined by commas, with \\ before a comma or \\ of a part; an empty key is written as ""; a key of more than 255 characters is its first 200 and a hash.';
+-- grants: none
+-- The aggregate id of a row. Without settings of its own, so that Postgres writes it into the caller's statement: only
+-- functions that pin search_path call it.
+create or replace function "aftercommit".capture_key(p_image jsonb, p_keys text[]) returns text
+language sql stable as $aftercommit$
+  select case when cardinality(p_keys) = 1 and length(p_image ->> p_keys[1]) between 1 and 255
+    then p_image ->> p_keys[1] else "aftercommit".capture_uncommon_key(p_image, p_keys) end
+$aftercommit$;
+revoke all on function "aftercommit"."capture_key" from public;
+comment on function "aftercommit"."capture_key" is 'The aggregate id of a row. Without settings of its own, so that Postgres writes it into the caller''s statement: only functions that pin search_path call it.';
+-- grants: none
+-- The present names of key and left out columns, by their numbers: columns were renamed, added or dropped since the trigger
+-- was made. Virtual columns are left out too, because a trigger does not see their values.
+create or replace function "aftercommit".capture_names(p_relation oid, p_numbers jsonb, out o_keys text[], out o_omit text[])
+language sql stable set search_path = pg_catalog, pg_temp as $aftercommit$
+  select array(
+      select a.attname::text
+        from jsonb_array_elements_text(p_numbers -> 'keys') with ordinality k (number, place)
+        join pg_attribute a on a.attrelid = p_relation and a.attnum = k.number::smallint
+       order by k.place),
+    array(
+      select a.attname::text
+        from pg_attribute a
+       where a.attrelid = p_relation and a.attnum > 0 and not a.attisdropped
+         and (p_numbers -> 'omit' @> to_jsonb(a.attnum::integer) or p_numbers -> 'names' ? a.attname::text
+              or a.attgenerated = 'v'))
+$aftercommit$;
+revoke all on function "aftercommit"."capture_names" from public;
+comment on function "aftercommit"."capture_names" is 'The present names of key and left out columns, by their numbers: columns were renamed, added or dropped since the trigger was made. Virtual columns are left out too, because a trigger does not see their values.';
+-- grants: none
+-- The columns to leave out: those that nest deeper than the limit of the log, then the largest, so that no image of the row is
+-- longer than the limit. Keys stay. Null where nothing has to go.
+create or replace function "aftercommit".capture_oversized(p_old jsonb, p_new jsonb, p_keys text[], p_limit bigint) returns text[]
+language plpgsql stable set search_path = pg_catalog, pg_temp as $aftercommit$
+declare
+  v_too_deep jsonpath;
+  v_names text[];
+  r record;
+begin
+  select format('strict $.**{%s} ? (@.type() == "object" || @.type() == "array")', max_nesting - 1)::jsonpath
+    into v_too_deep from "aftercommit".settings;
+  v_names := array(
+    select distinct c.key
+      from (select * from jsonb_each(p_old) union all select * from jsonb_each(p_new)) c
+     where c.key <> all (p_keys) and jsonb_path_exists(c.value, v_too_deep));
+  for r in
+    select c.key as name, max(octet_length(c.value::text)) as size
+      from (select * from jsonb_each(p_old) union all select * from jsonb_each(p_new)) c
+     where c.key <> all (p_keys || v_names)
+     group by c.key
+     order by size desc, name
+  loop
+    exit when coalesce(octet_length((p_old - v_names)::text), 0) <= p_limit
+      and coalesce(octet_length((p_new - v_names)::text), 0) <= p_limit;
+    v_names := v_names || r.name;
+  end loop;
+  return nullif(v_names, '{}');
+end
+$aftercommit$;
+revoke all on function "aftercommit"."capture_oversized" from public;
+comment on function "aftercommit"."capture_oversized" is 'The columns to leave out: those that nest deeper than the limit of the log, then the largest, so that no image of the row is longer than the limit. Keys stay. Null where nothing has to go.';
+-- grants: emit
+-- A UUIDv7 also on servers that have no uuidv7(): 48 bits of milliseconds laid over a random UUID, version bits set.
+-- In PL/pgSQL: a function in SQL that sets its search_path is parsed and planned again in each transaction.
+create or replace function "aftercommit".new_id() returns text
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $aftercommit$
+begin
+  return encode(
+    set_bit(set_bit(
+      overlay(uuid_send(gen_random_uuid())
+        placing substring(int8send(floor(extract(epoch from clock_timestamp()) * 1000)::bigint) from 3)
+        from 1 for 6),
+      52, 1), 53, 1),
+    'hex')::uuid::text;
+end
+$aftercommit$;
+revoke all on function "aftercommit"."new_id" from public;
+comment on function "aftercommit"."new_id" is 'A UUIDv7 also on servers that have no uuidv7(): 48 bits of milliseconds laid over a random UUID, version bits set. In PL/pgSQL: a function in SQL that sets its search_path is parsed and planned again in each transaction.';
+-- grants: none
+-- Writes what one changed row means: one event, none for an UPDATE that changed nothing, or deleted and created for a
+-- changed key. Takes the arguments of the trigger. An image names columns that could not be read under the empty name, which
+-- no column can have.
+create or replace function "aftercommit".capture_one(p_relation oid, p_args text[], p_old jsonb, p_new jsonb) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $aftercommit$
+declare
+  v_type text := p_args[0];
+  v_keys text[] := p_args[1];
+  v_omit text[] := p_args[2];
+  v_old jsonb;
+  v_new jsonb;
+  v_old_key text;
+  v_new_key text;
+  v_changes jsonb;
+  v_lost text[] := '{}';
+  v_max_payload bigint;
+  v_max_depth integer;
+  v_columns smallint;
+  v_metadata jsonb;
+  v_tenant text;
+begin
+  select least(s.max_payload, 3000000), s.max_depth, c.relnatts into v_max_payload, v_max_depth, v_columns
+    from "aftercommit".settings s, pg_class c where c.oid = p_relation;
+  if v_columns <> p_args[3]::smallint or not coalesce(p_new, p_old) ?& (v_keys || v_omit) then
+    select * into v_keys, v_omit from "aftercommit".capture_names(p_relation, p_args[4]::jsonb);
+  end if;
+  select * into v_metadata, v_tenant from "aftercommit".capture_context(v_type, p_args[6], v_max_depth);
+  v_old := p_old - v_omit;
+  v_new := p_new - v_omit;
+  v_old_key := "aftercommit".capture_key(p_old, v_keys);
+  v_new_key := "aftercommit".capture_key(p_new, v_keys);
+  if p_old ? '' or p_new ? '' then
+    v_lost := array(select jsonb_array_elements_text(coalesce(p_old -> '', '[]') || coalesce(p_new -> '', '[]')));
+    v_old := v_old - '' - v_lost;
+    v_new := v_new - '' - v_lost;
+  end if;
+  if "aftercommit".capture_is_large(v_old, v_max_payload) or "aftercommit".capture_is_large(v_new, v_max_payload) then
+    v_lost := v_lost || coalesce("aftercommit".capture_oversized(v_old, v_new, v_keys, v_max_payload), '{}');
+    v_old := v_old - v_lost;
+    v_new := v_new - v_lost;
+  end if;
+  if v_lost <> '{}' then v_metadata := v_metadata || jsonb_build_object('omitted', to_jsonb(v_lost)); end if;
+
+  if v_old_key = v_new_key then
+    select jsonb_object_agg(c.key, jsonb_build_object('old', v_old -> c.key, 'new', c.value)) into v_changes
+      from jsonb_each(v_new) c
+     where c.value is distinct from v_old -> c.key;
+    if v_changes is null and v_lost = '{}' and not p_args[5]::boolean then return; end if;
+    insert into "aftercommit".events (id, type, aggregate_type, aggregate_id, tenant, payload, changes, previous, metadata, occurred_at)
+    values ("aftercommit".new_id(), v_type || '.updated', v_type, v_new_key, v_tenant, v_new, coalesce(v_changes, '{}'), v_old,
+      v_metadata, clock_timestamp());
+    return;
+  end if;
+  if v_old is not null then
+    insert into "aftercommit".events (id, type, aggregate_type, aggregate_id, tenant, payload, metadata, occurred_at)
+    values ("aftercommit".new_id(), v_type || '.deleted', v_type, v_old_key, v_tenant, v_old,
+      case when v_new is null then v_metadata else v_metadata || jsonb_build_object('key_changed_to', v_new_key) end,
+      clock_timestamp());
+  end if;
+  if v_new is not null then
+    insert into "aftercommit".events (id, type, aggregate_type, aggregate_id, tenant, payload, metadata, occurred_at)
+    values ("aftercommit".new_id(), v_type || '.created', v_type, v_new_key, v_tenant, v_new,
+      case when v_old is null then v_metadata else v_metadata || jsonb_build_object('key_changed_from', v_old_key) end,
+      clock_timestamp());
+  end if;
+end
+$aftercommit$;
+revoke all on function "aftercommit"."capture_one" from public;
+comment on function "aftercommit"."capture_one" is 'Writes what one changed row means: one event, none for an UPDATE that changed nothing, or deleted and created for a changed key. Takes the arguments of the trigger. An image names columns that could not be read under the empty name, which no column can have.';
+-- grants: emit
+-- Trigger of a table captured with each => 'row': writes the event of one row as soon as the row is written, so that it comes
+-- before events of rows that the table's own row triggers write. Arguments as in capture_rows; a partition has those of its
+-- root.
+create or replace function "aftercommit".capture_row() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set timezone = 'UTC' set datestyle = 'ISO' set intervalstyle = 'iso_8601' set bytea_output = 'hex' set extra_float_digits = 1
+set lc_monetary = 'C' as $aftercommit$
+declare
+  v_old jsonb;
+  v_new jsonb;
+  v_image text;
+begin
+  if current_setting('aftercommit.capture', true) = 'off' then return null; end if;
+  begin
+    if tg_op <> 'INSERT' then v_old := to_jsonb(old); end if;
+    if tg_op <> 'DELETE' then v_new := to_jsonb(new); end if;
+  exception when data_exception or program_limit_exceeded then
+    v_image := format('select %s from (select ($1).*) r', "aftercommit".capture_image(tg_relid));
+    if tg_op <> 'INSERT' then execute v_image into v_old using old; end if;
+    if tg_op <> 'DELETE' then execute v_image into v_new using new; end if;
+  end;
+  perform "aftercommit".capture_one(coalesce(pg_partition_root(tg_relid), tg_relid), tg_argv, v_old, v_new);
+  return null;
+end
+$aftercommit$;
+revoke all on function "aftercommit"."capture_row" from public;
+comment on function "aftercommit"."capture_row" is 'Trigger of a table captured with each => ''row'': writes the event of one row as soon as the row is written, so that it comes before events of rows that the table''s own row triggers write. Arguments as in capture_rows; a partition has those of its root.';
+-- grants: emit
+-- Trigger of a captured table: writes the events of one statement, inside its transaction. One changed row takes a path
+-- without a join. More rows are one EXECUTE: its plan knows how many rows there are, while a cached plan, made for few
+-- rows, would compare each old row with each new one. The settings pinned here keep what is written independent of the
+-- session. Arguments: aggregate type, key columns, left out columns, number of columns of the table, the numbers of those
+-- columns, whether an UPDATE that changes nothing is an event, the table.
+create or replace function "aftercommit".capture_rows() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set timezone = 'UTC' set datestyle = 'ISO' set intervalstyle = 'iso_8601' set bytea_output = 'hex' set extra_float_digits = 1
+set lc_monetary = 'C' set jit = off as $aftercommit$
+declare
+  v_olds jsonb[] := '{}';
+  v_news jsonb[] := '{}';
+  v_keys text[] := tg_argv[1];
+  v_omit text[] := tg_argv[2];
+  v_columns smallint;
+  v_max_payload bigint;
+  v_max_depth integer;
+  v_metadata jsonb;
+  v_tenant text;
+  v_surplus bigint;
+  v_image text;
+  -- As new_id(), which would be called for every row. $8 is the time.
+  v_id constant text := 'encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid()) placing $8 from 1 for 6), 52, 1), 53, 1), ''hex'')::uuid::text';
+  v_time bytea := substring(int8send(floor(extract(epoch from clock_timestamp()) * 1000)::bigint) from 3);
+  r record;
+begin
+  if current_setting('aftercommit.capture', true) = 'off' then return null; end if;
+  begin
+    if tg_op <> 'INSERT' then v_olds := array(select to_jsonb(o.*) from old_rows o limit 2); end if;
+    if tg_op <> 'DELETE' then v_news := array(select to_jsonb(n.*) from new_rows n limit 2); end if;
+  exception when data_exception or program_limit_exceeded then
+    v_olds := null;
+  end;
+  if v_olds = '{}' and v_news = '{}' then return null; end if;
+  if cardinality(v_olds) < 2 and cardinality(v_news) < 2 then
+    perform "aftercommit".capture_one(tg_relid, tg_argv, v_olds[1], v_news[1]);
+    return null;
+  end if;
+
+  -- A BEFORE trigger of a partition can refuse a row that moves there, so that its old row has no new one.
+  if tg_op = 'UPDATE' then
+    select count(*) - (select count(*) from new_rows) into v_surplus from old_rows;
+  end if;
+  if v_olds is not null then
+    select least(s.max_payload, 3000000), s.max_depth, c.relnatts into v_max_payload, v_max_depth, v_columns
+      from "aftercommit".settings s, pg_class c where c.oid = tg_relid;
+    if v_columns <> tg_argv[3]::smallint or not coalesce(v_news[1], v_olds[1]) ?& (v_keys || v_omit) then
+      select * into v_keys, v_omit from "aftercommit".capture_names(tg_relid, tg_argv[4]::jsonb);
+    end if;
+    select * into v_metadata, v_tenant from "aftercommit".capture_context(tg_argv[0], tg_argv[6], v_max_depth);
+    begin
+      if tg_op = 'UPDATE' then
+        execute format($update$
+          insert into "aftercommit".events (id, type, aggregate_type, aggregate_id, tenant, payload, changes, previous, metadata, occurred_at)
+          select %s, $1 || e.kind, $1, e.key, $6, e.payload, e.changes, e.previous,
+                 case when e.link is null and p.lost is null then $5
+                   else $5 || coalesce(e.link, '{}') || case when p.lost is null then '{}' else jsonb_build_object('omitted', to_jsonb(p.lost)) end end,
+                 clock_timestamp()
+            from (select place, lost, case when lost is null then old else old - lost end as old,
+                         case when lost is null then new else new - lost end as new,
+                         "aftercommit".capture_key(old, $2) as old_key, "aftercommit".capture_key(new, $2) as new_key
+                    from (select o.place, o.old, n.new,
+                                 case when "aftercommit".capture_is_large(o.old, $4) or "aftercommit".capture_is_large(n.new, $4)
+                                   then "aftercommit".capture_oversized(o.old, n.new, $2, $4) end as lost
+                            from (select row_number() over () as place, to_jsonb(r.*) - $3 as old from old_rows r) o
+                            full join (select row_number() over () as place, to_jsonb(r.*) - $3 as new from new_rows r) n on %s
+                          offset 0) i
+                  offset 0) p
+           cross join lateral (
+             select '.updated' as kind, p.new_key as key, p.new as payload, p.old as previous, null::jsonb as link, 1 as turn,
+                    (select jsonb_object_agg(c.key, jsonb_build_object('old', p.old -> c.key, 'new', c.value))
+                       from jsonb_each(p.new) c
+                      where c.value is distinct from p.old -> c.key) as changes
+              where p.old_key = p.new_key
+              union all
+             select '.deleted', p.old_key, p.old, null, jsonb_strip_nulls(jsonb_build_object('key_changed_to', p.new_key)), 0, null
+              where p.old_key is distinct from p.new_key and p.old_key is not null
+              union all
+             select '.created', p.new_key, p.new, null, jsonb_strip_nulls(jsonb_build_object('key_changed_from', p.old_key)), 1, null
+              where p.old_key is distinct from p.new_key and p.new_key is not null) e
+           where e.kind <> '.updated' or e.changes is not null or $7 or p.lost is not null
+           order by e.turn, p.place$update$,
+          v_id, case when v_surplus = 0 then 'n.place = o.place' else '"aftercommit".capture_key(n.new, $2) = "aftercommit".capture_key(o.old, $2)' end)
+          using tg_argv[0], v_keys, v_omit, v_max_payload, v_metadata, v_tenant, tg_argv[5]::boolean, v_time;
+      else
+        execute format($rows$
+          insert into "aftercommit".events (id, type, aggregate_type, aggregate_id, tenant, payload, metadata, occurred_at)
+          select %s, %L, $1, "aftercommit".capture_key(p.image, $2), $6, case when p.lost is null then p.image else p.image - p.lost end,
+                 case when p.lost is null then $5 else $5 || jsonb_build_object('omitted', to_jsonb(p.lost)) end, clock_timestamp()
+            from (select i.image, case when "aftercommit".capture_is_large(i.image, $4)
+                            then "aftercommit".capture_oversized(null, i.image, $2, $4) end as lost
+                    from (select to_jsonb(r.*) - $3 as image from %I r offset 0) i
+                  offset 0) p$rows$,
+          v_id, tg_argv[0] || case tg_op when 'INSERT' then '.created' else '.deleted' end,
+          case tg_op when 'INSERT' then 'new_rows' else 'old_rows' end)
+          using tg_argv[0], v_keys, v_omit, v_max_payload, v_metadata, v_tenant, null::boolean, v_time;
+      end if;
+      return null;
+    exception when data_exception or program_limit_exceeded then
+      null;
+    end;
+  end if;
+
+  -- A value that jsonb cannot hold: row by row, and each row column by column.
+  v_image := "aftercommit".capture_image(tg_relid);
+  for r in execute case tg_op
+    when 'INSERT' then format('select null::jsonb as old, %s as new from new_rows r', v_image)
+    when 'DELETE' then format('select %s as old, null::jsonb as new from old_rows r', v_image)
+    else format('select o.image as old, n.image as new
+                   from (select row_number() over () as place, %1$s as image from old_rows r) o
+                   full join (select row_number() over () as place, %1$s as image from new_rows r) n using (place)
+                  order by place', v_image) end
+  loop
+    perform "aftercommit".capture_one(tg_relid, tg_argv, r.old, r.new);
+  end loop;
+  return null;
+end
+$aftercommit$;
+revoke all on function "aftercommit"."capture_rows" from public;
+comment on function "aftercommit"."capture_rows" is 'Trigger of a captured table: writes the events of one statement, inside its transaction. One changed row takes a path without a join. More rows are one EXECUTE: its plan knows how many rows there are, while a cached plan, made for few rows, would compare each old row with each new one. The settings pinned here keep what is written independent of the session. Arguments: aggregate type, key columns, left out columns, number of columns of the table, the numbers of those columns, whether an UPDATE that changes nothing is an event, the table.';
+-- grants: emit
+-- Trigger of a captured table: TRUNCATE is one event, or is denied. TRUNCATE of a parent fires the parent's trigger first: it
+-- lists its children in a setting of the transaction, and each child strikes itself off instead of writing an event.
+-- Arguments: aggregate type, 'event' or 'deny', the captured table.
+create or replace function "aftercommit".capture_truncate() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $aftercommit$
+declare
+  v_awaited oid[];
+  v_max_depth integer;
+  v_metadata jsonb;
+  v_tenant text;
+begin
+  if tg_argv[1] = 'deny' then
+    raise exception 'TRUNCATE of % is denied, because it is captured with truncate => ''deny''; nothing was removed.', tg_argv[2]
+      using errcode = 'AC018', hint = 'DELETE its rows, or capture it with truncate => ''event''.';
+  end if;
+  if current_setting('aftercommit.capture', true) = 'off' then return null; end if;
+  v_awaited := nullif(current_setting('aftercommit.truncated_children', true), '')::oid[];
+  if tg_relid = any (v_awaited) then
+    perform set_config('aftercommit.truncated_children', array_remove(v_awaited, tg_relid)::text, true);
+    return null;
+  end if;
+  perform set_config('aftercommit.truncated_children', array(
+    with recursive children as (
+      select inhrelid as id from pg_inherits where inhparent = tg_relid
+      union
+      select i.inhrelid from pg_inherits i join children c on c.id = i.inhparent)
+    select c.id from children c join pg_trigger t on t.tgrelid = c.id and t.tgname = tg_name and t.tgenabled in ('O', 'A'))::text, true);
+
+  select s.max_depth into v_max_depth from "aftercommit".settings s;
+  select * into v_metadata, v_tenant from "aftercommit".capture_context(tg_argv[0], tg_argv[2], v_max_depth);
+  insert into "aftercommit".events (id, type, tenant, payload, metadata, occurred_at)
+  values ("aftercommit".new_id(), tg_argv[0] || '.truncated', v_tenant,
+    jsonb_build_object('table', tg_table_schema || '.' || tg_table_name), v_metadata, clock_timestamp());
+  return null;
+end
+$aftercommit$;
+revoke all on function "aftercommit"."capture_truncate" from public;
+comment on function "aftercommit"."capture_truncate" is 'Trigger of a captured table: TRUNCATE is one event, or is denied. TRUNCATE of a parent fires the parent''s trigger first: it lists its children in a setting of the transaction, and each child strikes itself off instead of writing an event. Arguments: aggregate type, ''event'' or ''deny'', the captured table.';
+-- grants: none
+-- A value as jsonb, JSON null for null. An escaped NUL in json, which jsonb cannot hold, stays escaped as text; null for a value that
+-- jsonb cannot hold at all.
+create or replace function "aftercommit".capture_value(p_value anyelement) returns jsonb
+language plpgsql stable set search_path = pg_catalog, pg_temp as $aftercommit$
+begin
+  return coalesce(to_jsonb(p_value), 'null');
+exception when data_exception or program_limit_exceeded then
+  begin
+    return regexp_replace(to_json(p_value)::text, '(?<!\\)((?:\\\\)*)\\u0000', '\1\\\\u0000', 'g')::jsonb;
+  exception when data_exception or program_limit_exceeded then
+    return null;
+  end;
+end
+$aftercommit$;
+revoke all on function "aftercommit"."capture_value" from public;
+comment on function "aftercommit"."capture_value" is 'A value as jsonb, JSON null for null. An escaped NUL in json, which jsonb cannot hold, stays escaped as text; null for a value that jsonb cannot hold at all.';
+-- grants: emit
+-- Captured tables with what has become of each: the table it is now, after a rename or when it was dropped and made again
+-- (null where it is gone), the columns that are left out under their present names, and the triggers that are missing or
+-- differ, with the statements that make them.
+create or replace function "aftercommit".captured()
+returns table (aggregate_type text, table_name text, relation oid, omit text[], truncate text, each text, unchanged boolean,
+  captured_at timestamptz, missing text[], statements text[])
+language sql stable security definer set search_path = pg_catalog, pg_temp as $aftercommit$
+  select t.aggregate_type, case when c.oid is null then format('%I.%I', t.table_schema, t.table_name) else format('%I.%I', n.nspname, c.relname) end,
+         c.oid, o.omit, t.on_truncate, t.each, t.unchanged, t.captured_at,
+         coalesce(g.missing, '{}'), coalesce(g.statements, '{}')
+    from "aftercommit".captured_tables t
+    left join pg_class c on c.oid = coalesce(
+      (select r.oid from pg_class r where r.oid = t.relation),
+      to_regclass(format('%I.%I', t.table_schema, t.table_name)))
+    left join pg_namespace n on n.oid = c.relnamespace
+   cross join lateral (
+     select array(
+       select unnest(t.omit)
+        union
+       select a.attname::text from pg_attribute a
+        where a.attrelid = c.oid and c.oid = t.relation and a.attnum = any (t.omit_numbers) and not a.attisdropped
+        order by 1)) o (omit)
+    left join lateral (
+      select array_agg(format('%s on %s', w.name, w.relation::regclass)) as missing, array_agg(w.statement) as statements
+        from "aftercommit".capture_triggers(c.oid, t.aggregate_type, o.omit, t.on_truncate, t.each, t.unchanged) w
+       where not w.is_there) g on true
+   order by t.aggregate_type
+$aftercommit$;
+revoke all on function "aftercommit"."captured" from public;
+comment on function "aftercommit"."captured" is 'Captured tables with what has become of each: the table it is now, after a rename or when it was dropped and made again (null where it is gone), the columns that are left out under their present names, and the triggers that are missing or differ, with the statements that make them.';
+-- grants: emit
+-- Forgets a captured table, for uncapture(), which runs as its caller. Refuses a caller who could not have captured it.
+create or replace function "aftercommit".unregister_capture(p_type text) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $aftercommit$
+declare
+  v_relation oid;
+begin
+  select c.oid into v_relation from "aftercommit".captured_tables t join pg_class c on c.oid = t.relation where t.aggregate_type = p_type;
+  if found and not has_table_privilege(session_user, v_relation, 'trigger') then
+    raise exception 'Role % may not make triggers on %, so the table stays captured.', session_user, v_relation::regclass
+      using errcode = 'AC017', hint = 'Let the owner of the table do it.';
+  end if;
+  delete from "aftercommit".captured_tables t where t.aggregate_type = p_type;
+end
+$aftercommit$;
+revoke all on function "aftercommit"."unregister_capture" from public;
+comment on function "aftercommit"."unregister_capture" is 'Forgets a captured table, for uncapture(), which runs as its caller. Refuses a caller who could not have captured it.';
+-- grants: emit
+-- Ends the capture of a table: drops its triggers, and forgets it. False where it was not captured. Events that exist stay. A
+-- table that is gone is named by its aggregate type: uncapture(null, aggregate => 'order').
+create or replace function "aftercommit".uncapture(relation regclass, aggregate text default null) returns boolean
+language plpgsql set search_path = pg_catalog, pg_temp as $aftercommit$
+#variable_conflict use_variable
+declare
+  v_type text := aggregate;
+  r record;
+begin
+  select c.aggregate_type into v_type from "aftercommit".captured() c
+   where c.relation = uncapture.relation or c.aggregate_type = v_type;
+  if not found then return false; end if;
+  for r in
+    select g.tgname as name, g.tgrelid::regclass as relation
+      from "aftercommit".captured() c
+     cross join "aftercommit".capture_tree(c.relation) t (id)
+      join pg_trigger g on g.tgrelid = t.id
+      join pg_proc f on f.oid = g.tgfoid
+      join pg_namespace n on n.oid = f.pronamespace
+     where c.aggregate_type = v_type and not g.tgisinternal and g.tgparentid = 0
+       and n.nspname = 'aftercommit' and f.proname in ('capture_rows', 'capture_row', 'capture_truncate')
+  loop
+    execute format('drop trigger %I on %s', r.name, r.relation);
+  end loop;
+  perform "aftercommit".unregister_capture(v_type);
+  return true;
+end
+$aftercommit$;
+revoke all on function "aftercommit"."uncapture" from public;
+comment on function "aftercommit"."uncapture" is 'Ends the capture of a table: drops its triggers, and forgets it. False where it was not captured. Events that exist stay. A table that is gone is named by its aggregate type: uncapture(null, aggregate => ''order'').';
 -- grants: run
 -- Adds work in the caller's transaction; what is unique and there already is left alone. Returns what was added.
 -- `lane` is the number of a lane or, where `p_lanes` is given, the place of that number in it, from 1.
@@ -1921,6 +2745,10 @@ begin
   -- Appenders look here before they write, and keep that lock to their end. So those that did not see the declaration
   -- have ended, and new ones wait until it commits. A lock on events would come after their look, which is too late.
   lock table "aftercommit".stream_types in access exclusive mode;
+  if exists (select from "aftercommit".captured_tables c where c.aggregate_type = v_type) then
+    raise exception 'Aggregate type % is that of a captured table, whose events have no versions; it was not declared as a stream.', v_type
+      using errcode = 'AC017', hint = 'Capture the table under another aggregate type first.';
+  end if;
   v_plain := exists (select from "aftercommit".events e where e.aggregate_type = v_type);
   if v_plain and not adopt then
     raise exception 'Aggregate type % has plain events already, so it was not declared as a stream.', v_type
@@ -1932,23 +2760,6 @@ end
 $aftercommit$;
 revoke all on function "aftercommit"."declare_stream" from public;
 comment on function "aftercommit"."declare_stream" is 'Declares that aggregates of this type are kept as streams, with versions 1, 2, … Plain events of the type that exist already are refused, or adopted: they keep no version, and each stream goes on from their number.';
--- grants: emit
--- A UUIDv7 also on servers that have no uuidv7(): 48 bits of milliseconds laid over a random UUID, version bits set.
--- In PL/pgSQL: a function in SQL that sets its search_path is parsed and planned again in each transaction.
-create or replace function "aftercommit".new_id() returns text
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $aftercommit$
-begin
-  return encode(
-    set_bit(set_bit(
-      overlay(uuid_send(gen_random_uuid())
-        placing substring(int8send(floor(extract(epoch from clock_timestamp()) * 1000)::bigint) from 3)
-        from 1 for 6),
-      52, 1), 53, 1),
-    'hex')::uuid::text;
-end
-$aftercommit$;
-revoke all on function "aftercommit"."new_id" from public;
-comment on function "aftercommit"."new_id" is 'A UUIDv7 also on servers that have no uuidv7(): 48 bits of milliseconds laid over a random UUID, version bits set. In PL/pgSQL: a function in SQL that sets its search_path is parsed and planned again in each transaction.';
 -- grants: emit
 -- Emits an event from SQL, in the transaction of the caller, and returns its position. User, cause and tenant come from the
 -- session settings aftercommit.*, where '' counts as unset; the parameter `tenant` wins over its setting. `previous` is the
@@ -2807,7 +3618,31 @@ update "aftercommit".log_state set identity = "aftercommit".log_identity() where
 -- Makes the partitions for the run records of the coming days. Upkeep goes on from here with the configured retention.
 select "aftercommit".keep_run_days(interval '100 years');
 insert into "aftercommit".sql_files as f (name, kind, object, on_table, hash, version)
-values ('delivery/add_deliveries', 'function', 'add_deliveries', null, 'eda6e5b750e26552dd954f1d5451347a2dbdb1f579dfab63e5a9160c90e914b2', 1),
+values ('capture/register_capture', 'function', 'register_capture', null, '04a4bada200daafe3595e1d3868c5a9d014e83752aff323d86b98e6bc34486c0', 1),
+       ('capture/capture_tree', 'function', 'capture_tree', null, '771772d78daeda5a432d571c155b74dc2d153ae98a8d6a4cab6e83abf42c004c', 1),
+       ('capture/capture_key_columns', 'function', 'capture_key_columns', null, '05390a06e3b7ec440a629f30ad41ffa5ec94ad1fba3fbc41aa687693045f045d', 1),
+       ('capture/capture_triggers', 'function', 'capture_triggers', null, 'c2bd4e482e678b68cd5c37d7e4e955026a48c1b8c5ae45c113ba2f7ca4fe51ed', 1),
+       ('capture/apply_capture', 'function', 'apply_capture', null, '8be873a363c9e2a8850363260503c756d09f3a656298a3df00d5822e83db60f8', 1),
+       ('capture/capture_default_type', 'function', 'capture_default_type', null, 'e8e5fdbec1db83f23302787c6a1f5133e5410bea0ae505f201975bede30b3f6d', 1),
+       ('capture/capture', 'function', 'capture', null, '3f52e348d6ec5e9df9a62712e3855c8c0e664980c5e1151da93218985f191bee', 1),
+       ('capture/capture_short', 'function', 'capture_short', null, '15d928aa8bbb6c25c02f0ef26a98ec373ec5a35e21ba2a5e1d12259a3594b0fe', 1),
+       ('capture/capture_context', 'function', 'capture_context', null, '6256a10981d638dc1812d7fb4ca0b6350bafe3c2ec45a5af37e1205e9a0af328', 1),
+       ('capture/capture_image', 'function', 'capture_image', null, '331808b971a4c33fc0b490e61437acf475b580047e775619a9dd06d773b21f48', 1),
+       ('capture/capture_is_large', 'function', 'capture_is_large', null, '050ca85586eff6a6066d2020fc1edf85d32fb3b4d6e34027ee795e130779e0c9', 1),
+       ('capture/capture_uncommon_key', 'function', 'capture_uncommon_key', null, '7ce1598a1a4a437e61ca2b331fbb1a49f7a9e79acb1437d4dbf37de0702b3e92', 1),
+       ('capture/capture_key', 'function', 'capture_key', null, '8636e8677265be63f12e9347001da75aac60f5c1a39031221a097ff0e0d50680', 1),
+       ('capture/capture_names', 'function', 'capture_names', null, '195e9b406cb3d85db84ee61bc596aaa9cdbeec157964283f6f9b954e72399e3b', 1),
+       ('capture/capture_oversized', 'function', 'capture_oversized', null, '0d464025051b43c6016f2e4f8a22250e224fff5a56c46309fe4b46fdfcfc874d', 1),
+       ('log/new_id', 'function', 'new_id', null, '747972414d040b688c68dffa106f413b1b8bf0594c866c50a11503a734e2ab90', 1),
+       ('capture/capture_one', 'function', 'capture_one', null, '21dff43ead266c36335af424ccf742ff1a2737ee0a4f225c611c1acc35542351', 1),
+       ('capture/capture_row', 'function', 'capture_row', null, '98c2b5c2d54b2c24c374fd7a3992f54d73ac14a44b9d4b4136532986d75f4d13', 1),
+       ('capture/capture_rows', 'function', 'capture_rows', null, '922e71740020ef7d8576d796e4803e692db590d8e49ba95002b45e94e143689b', 1),
+       ('capture/capture_truncate', 'function', 'capture_truncate', null, '8ed1708b02d6bf56b69b7f37b2cddebb7acefe51741f5a3afb9cd5476b0a1a15', 1),
+       ('capture/capture_value', 'function', 'capture_value', null, '6ed65704bd22f0c53f2192f93ab6a694464377d1221c4b182984576573c269e0', 1),
+       ('capture/captured', 'function', 'captured', null, 'e4caa492ed2232e2303bf33d5c69dfb04ba2b1ee00596fd6b153a426e1c8d98a', 1),
+       ('capture/unregister_capture', 'function', 'unregister_capture', null, '5dc6f4b8e38403fe4410f8f94b1e5c4ddf5f91f08de6f4a38d8a5e7d9fcb47ea', 1),
+       ('capture/uncapture', 'function', 'uncapture', null, 'fb3d54317be6e523fb882127b7892f12cdc77aef286c0d92f449462eb06e7fad', 1),
+       ('delivery/add_deliveries', 'function', 'add_deliveries', null, 'eda6e5b750e26552dd954f1d5451347a2dbdb1f579dfab63e5a9160c90e914b2', 1),
        ('delivery/busy_lanes', 'function', 'busy_lanes', null, '3c04c9e95a95684b6d9c71bc6de2e00a69bbdca78aa9dae2d495a3796c350ad3', 1),
        ('delivery/grant_deliveries', 'function', 'grant_deliveries', null, 'cf3bf379f4d855bcab87e7826fe1b1d80194fc43890ccc0c390e8bc2833bdcc8', 1),
        ('delivery/due_lanes', 'function', 'due_lanes', null, '90a0fee5c9a8660cb6a2c3552f89a1ec88906c484774ef30b084f1ede3793120', 1),
@@ -2830,8 +3665,7 @@ values ('delivery/add_deliveries', 'function', 'add_deliveries', null, 'eda6e5b7
        ('log/unbroken_from', 'function', 'unbroken_from', null, 'd0a22e4c8b0b373028d886b0e8215ea1814de6bfc8802ce9a7e4892b34ca867a', 1),
        ('log/first_late', 'function', 'first_late', null, 'b3bc8f4b03c80b634a9489f6d83da07b17be8850b131d829cf56399c5fbc4f7e', 1),
        ('log/check_log', 'function', 'check_log', null, '0cc7d8123f16f3beb830f738e4d6d1f94887fe976586c0bc8aac28ef2cb265a5', 1),
-       ('log/declare_stream', 'function', 'declare_stream', null, '89051dd61db8a14486a54a389db7a942dec73d8959eda83e51cee80b5dced39c', 1),
-       ('log/new_id', 'function', 'new_id', null, '747972414d040b688c68dffa106f413b1b8bf0594c866c50a11503a734e2ab90', 1),
+       ('log/declare_stream', 'function', 'declare_stream', null, '12559c9c9481b7f42a0892ea6684ac469bf37cb305509a01af84a07dd2f6528f', 1),
        ('log/emit', 'function', 'emit', null, '07bf5aaf3febf6aa8861b281cc208b2a34f767ce8152d1df90cd8b51ba5e6138', 1),
        ('log/publish_frontier', 'function', 'publish_frontier', null, '26f31d0c41220f0cd40dd9b12ab6041dbfda734937a110b69a910921ff087bbd', 1),
        ('log/refuse_truncate', 'function', 'refuse_truncate', null, 'f78cd69ac44152d518c253ce3a0b91ee14dd9dbd013722896dc474c9b4594902', 1),
