@@ -23,6 +23,8 @@ export interface Telling {
   readonly gone?: boolean
   /** It concerns one of many behind the destination: others that go there are not held back for it. */
   readonly single?: boolean
+  /** This host was at fault, before anything was sent: no descriptor, no memory, no name server. Not an attempt. */
+  readonly local?: boolean
 }
 
 /** Thrown by work that is not to be done now, or not here: it costs no attempt, and comes again after a while. */
@@ -41,7 +43,11 @@ export function decideOutcome(
   random: () => number = Math.random,
 ): Verdict {
   if (error instanceof NotNow) return { kind: 'retry', delayMs: error.delayMs, counts: false, isFault: false }
-  const { transient, retryAfterMs } = tellingOf(error)
+  const { transient, retryAfterMs, local } = tellingOf(error)
+  if (local === true) {
+    const delayMs = LOCAL_DELAY_MS * (0.75 + random() / 2)
+    return { kind: 'retry', delayMs, counts: false, isFault: false }
+  }
   if (transient === false) return { kind: 'dead', hopeless: true }
   const failed = { error, attempt, byHandler: byWork, connectionLost: false, ...streakFields(streak) }
   const verdict = decideFailure(failed, policy, random)
@@ -51,6 +57,8 @@ export function decideOutcome(
   return { ...verdict, delayMs: Math.max(verdict.delayMs, Math.min(retryAfterMs, LONGEST_PATIENCE_MS)) }
 }
 
+/** Between attempts while this host lacks something. */
+const LOCAL_DELAY_MS = 5_000
 const LONGEST_PATIENCE_MS = 24 * 60 * 60 * 1_000
 
 export function tellingOf(error: unknown): Telling {
@@ -59,7 +67,7 @@ export function tellingOf(error: unknown): Telling {
 
 /** Whether the destination is to blame: it did not answer, or said that it cannot now. */
 export function isDestinationFault(error: unknown): boolean {
-  const { transient, single } = tellingOf(error)
-  if (single === true) return false
+  const { transient, single, local } = tellingOf(error)
+  if (single === true || local === true) return false
   return transient === true || (error as { code?: string } | null)?.code === 'TIMED_OUT'
 }

@@ -2,10 +2,10 @@
 import { copyEvent, type ErrorRecord, toErrorRecord } from '../dead-letters/index.ts'
 import { stringifyJson } from '../events/index.ts'
 import { classify, type Database } from '../postgres/index.ts'
-import { type Logger, reconnectDelay } from '../runtime/index.ts'
+import { type Logger, reconnectDelay, type ThrottledLog } from '../runtime/index.ts'
 import { afterFailure } from '../subscriptions/index.ts'
 import type { CountAttempt } from './attempt-count.ts'
-import { decideOutcome, NotNow } from './failure.ts'
+import { decideOutcome, NotNow, tellingOf } from './failure.ts'
 import { type Burial, buryDelivery } from './letter-statements.ts'
 import type { Run } from './run.ts'
 import type { Settler } from './settler.ts'
@@ -16,6 +16,8 @@ import type { Trouble } from './trouble.ts'
 export interface OutcomeParts {
   readonly database: Database
   readonly logger: Logger
+  /** For failures: the first of a kind at once, then one line a minute with their number. */
+  readonly logRepeatedly: ThrottledLog
   readonly settler: Settler
   readonly trouble: Trouble
   readonly streaks: Streaks
@@ -49,11 +51,11 @@ export async function fail(parts: OutcomeParts, run: Run, error: unknown): Promi
   if (outcome.kind === 'dead') return bury(parts, run, error)
   if (!(error instanceof NotNow)) {
     parts.count(work.kind, 'retry')
-    parts.logger.warn(
+    parts.logRepeatedly(
+      'warn',
+      `retry ${work.name} ${kindOf(error)}`,
       { ...fieldsOf(run), delay_ms: outcome.delayMs, err: error },
-      outcome.counts
-        ? `attempt ${delivery.attempt} of ${work.retry.maxAttempts} failed; it is tried again`
-        : 'a fault of the database ended an attempt; the attempt does not count and is made again',
+      retryLine(outcome.counts, tellingOf(error).local === true, delivery.attempt, work.retry.maxAttempts),
     )
   }
   parts.settler.failed({
@@ -62,6 +64,18 @@ export async function fail(parts: OutcomeParts, run: Run, error: unknown): Promi
     error: toStoredError(parts, error),
     counts: outcome.counts,
   })
+}
+
+function retryLine(counts: boolean, isLocal: boolean, attempt: number, most: number): string {
+  if (counts) return `attempt ${attempt} of ${most} failed; it is tried again`
+  const fault = isLocal ? 'this host could not make an attempt' : 'a fault of the database ended an attempt'
+  return `${fault}; the attempt does not count and is made again`
+}
+
+/** What tells failures of one name apart in the log: the code, else the name of the class. */
+export function kindOf(error: unknown): string {
+  const { name, code } = toErrorRecord(error)
+  return code ?? name
 }
 
 /**

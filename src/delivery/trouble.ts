@@ -116,6 +116,8 @@ export function createTrouble({
     },
     forgive,
     async blame(attempted, error) {
+      // Nothing was sent, so nothing is known of the destination.
+      if (tellingOf(error).local === true) return
       const { kind, name, destination } = attempted
       // Said again by the next failure, should this be lost: the attempt itself must not depend on it.
       await tell(attempted, error).catch((fault) => {

@@ -15,6 +15,7 @@ import type { Database } from '../postgres/index.ts'
 import {
   type Clock,
   createLoop,
+  createThrottledLog,
   type Health,
   type Logger,
   type Loop,
@@ -100,6 +101,7 @@ export class Worker implements Service {
     this.#outcomes = {
       database,
       logger,
+      logRepeatedly: createThrottledLog({ logger, clock }),
       settler: this.#settler,
       storeStacks: options.storeStacks,
       count: createAttemptCount(metrics),

@@ -6,11 +6,12 @@
 import { type Scope, scopeOf } from '../conditions/index.ts'
 import type { Reactions } from '../delivery/index.ts'
 import type { AnyEvent } from '../log/index.ts'
+import { createThrottledLog } from '../runtime/index.ts'
 import { type Leaving, Leftovers } from '../subscriptions/index.ts'
 import { type ActingParts, createRunningAction, type RunningAction } from './acting.ts'
 import type { ObserverConfig } from './config/index.ts'
 import { createMatching } from './matching.ts'
-import { ObserverRun, type ObserverRunParts } from './observer-run.ts'
+import { fieldsOf, ObserverRun, type ObserverRunParts } from './observer-run.ts'
 
 export interface RunningObserver {
   readonly on: readonly string[]
@@ -35,7 +36,7 @@ export function createRunningObserver(
 
 export type EventOutcome = 'matched' | 'unmatched' | 'condition_false' | 'condition_error'
 
-export interface ExecutorParts extends ObserverRunParts {
+export interface ExecutorParts extends Omit<ObserverRunParts, 'logRepeatedly'> {
   readonly env: Readonly<Record<string, string>>
   readonly reactions: Reactions
   readonly count: (type: string, outcome: EventOutcome) => void
@@ -57,6 +58,8 @@ export interface Executor {
 export function createExecutor(observers: readonly RunningObserver[], parts: ExecutorParts): Executor {
   const matching = createMatching(observers)
   const { logger, reactions, tellsDetails } = parts
+  const logRepeatedly = createThrottledLog(parts)
+  const runParts = { ...parts, logRepeatedly }
 
   function observe(
     observer: RunningObserver,
@@ -68,20 +71,21 @@ export function createExecutor(observers: readonly RunningObserver[], parts: Exe
     const { config } = observer
     const actions = unsettled(observer, leaving).filter(({ start }) => event.position > start)
     if (actions.length === 0) return undefined
-    const fields = { event_id: event.id, event_type: event.type, observer: config.name }
+    // Asked for where a line is written: it reads the metadata.
+    const fields = () => ({ ...fieldsOf(event), observer: config.name })
     const verdict = config.compiled.condition?.evaluate(scope) ?? HOLDS
     const error = 'error' in verdict ? verdict.error : undefined
     if (error !== undefined) {
       parts.count(event.type, 'condition_error')
-      logger.warn({ ...fields, err: error }, 'condition failed')
+      logRepeatedly('warn', `${config.name} condition`, { ...fields(), err: error }, 'condition failed')
     } else if (!verdict.holds) {
       parts.count(event.type, 'condition_false')
-      if (tellsDetails) logger.debug(fields, 'condition not met')
+      if (tellsDetails) logger.debug(fields(), 'condition not met')
       return undefined
     } else {
       parts.count(event.type, 'matched')
     }
-    const run = new ObserverRun(parts, config, event, scope, error, isSuspect)
+    const run = new ObserverRun(runParts, config, event, scope, error, isSuspect)
     const runActions = config.sequential && actions.length > 1 ? runInTurn : runAll
     return runActions(run, actions, left, signal)
   }

@@ -35,6 +35,8 @@ export interface ObserverErrorOptions {
   readonly gone?: boolean
   /** It concerns one of many receivers behind a destination, which is not to blame. */
   readonly single?: boolean
+  /** This host was at fault, before anything was sent. Not an attempt, and nothing that is held against the destination. */
+  readonly local?: boolean
   /** For mistakes in the configuration: where, seen from the action. */
   readonly path?: readonly (string | number)[]
   readonly detail?: { readonly request?: SentRequest; readonly response?: Received }
@@ -48,6 +50,7 @@ export class ObserverError extends AftercommitError {
   readonly status: number | undefined
   readonly gone: boolean
   readonly single: boolean
+  readonly local: boolean
   readonly path: readonly (string | number)[]
   readonly detail: { readonly request?: SentRequest; readonly response?: Received }
 
@@ -58,6 +61,7 @@ export class ObserverError extends AftercommitError {
     this.status = options.status
     this.gone = options.gone ?? false
     this.single = options.single ?? false
+    this.local = options.local ?? false
     this.path = options.path ?? []
     this.detail = options.detail ?? {}
   }

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import type { Scope } from '../conditions/index.ts'
 import type { Reaction, ReactionEnd } from '../delivery/index.ts'
 import type { AnyEvent } from '../log/index.ts'
-import type { Clock, Logger } from '../runtime/index.ts'
+import type { Clock, Logger, ThrottledLog } from '../runtime/index.ts'
 import type { Leftovers } from '../subscriptions/index.ts'
 import type { RunningAction } from './acting.ts'
 import type { ActionResult } from './action.ts'
@@ -13,6 +13,8 @@ import { type ActionRecord, failed, kept, succeeded, toRunRecord } from './run-r
 export interface ObserverRunParts {
   readonly clock: Clock
   readonly logger: Logger
+  /** For failures: the first of a kind at once, then one line a minute with their number. */
+  readonly logRepeatedly: ThrottledLog
   readonly tellsDetails: boolean
   /** Whether runs without a problem are kept as well. */
   readonly recordsAll: boolean
@@ -98,7 +100,7 @@ export class ObserverRun {
   }
 
   #ended({ config }: RunningAction, { outcome, error }: ReactionEnd, result: ActionResult | undefined): void {
-    const { clock, logger, measure, tellsDetails, recordsAll } = this.#parts
+    const { clock, logger, logRepeatedly, measure, tellsDetails, recordsAll } = this.#parts
     this.lastOutcome = outcome
     if (outcome === 'success') {
       if (result) measure(config.type, 'success', result.durationMs)
@@ -113,7 +115,8 @@ export class ObserverRun {
     }
     const tookMs = clock.monotonic() - this.#startedMs
     measure(config.type, 'failure', tookMs)
-    logger.error({ ...this.#fieldsOf(config.name), err: error }, 'action failed')
+    const kind = `${this.#observer.name}/${config.name} ${(error as { code?: unknown } | null)?.code ?? ''}`
+    logRepeatedly('error', kind, { ...this.#fieldsOf(config.name), err: error }, 'action failed')
     this.#records.push(failed(config.name, config.type, outcome, error, tookMs))
   }
 
@@ -133,11 +136,21 @@ export class ObserverRun {
   }
 
   #fieldsOf(action: string): Record<string, unknown> {
-    return { event_id: this.#event.id, event_type: this.#event.type, observer: this.#observer.name, action }
+    return { ...fieldsOf(this.#event), observer: this.#observer.name, action }
   }
 }
 
 /** A key is part of indexes, which hold no more than 2,700 bytes. */
 function shorten(key: string): string {
   return key.length <= 500 ? key : `sha256:${createHash('sha256').update(key).digest('hex')}`
+}
+
+/** What every line about an event says; never the payload or the user. */
+export function fieldsOf(event: AnyEvent): Record<string, unknown> {
+  return {
+    event_id: event.id,
+    event_type: event.type,
+    correlation_id: event.metadata.correlationId,
+    trace_id: event.traceId,
+  }
 }

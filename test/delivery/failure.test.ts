@@ -28,6 +28,12 @@ describe('a failed attempt', () => {
     expect(decide(telling({ retryAfterMs: 1e12 }))).toMatchObject({ delayMs: 86_400_000 })
   })
 
+  it('does not count, and is not held against the destination, when this host could not make it', () => {
+    const error = telling({ transient: true, local: true })
+    expect(decide(error, 3)).toMatchObject({ kind: 'retry', counts: false, delayMs: 5_000 })
+    expect(isDestinationFault(error)).toBe(false)
+  })
+
   it('does not count when the database between us failed', () => {
     expect(decide(Object.assign(new Error('deadlock'), { code: '40P01', severity: 'ERROR' }), 3)).toMatchObject({
       kind: 'retry',

@@ -1,6 +1,6 @@
 /** One call of a receiver over HTTP, and what its answer means for the action: done, another attempt, or never again. */
 import type { Http, HttpRequest } from '../network/index.ts'
-import { type Answer, CallFailed, parseRetryAfter, RefusedAddress } from '../network/index.ts'
+import { type Answer, CallFailed, NAME_SERVER_AWAY, parseRetryAfter, RefusedAddress } from '../network/index.ts'
 import { type ObserverCode, ObserverError, type Received, type SentRequest } from '../observer-error.ts'
 import { toReceived } from './record.ts'
 
@@ -67,8 +67,24 @@ function toObserverError(error: unknown, { what, code, timeoutCode, sent }: Aski
     )
   }
   if (!(error instanceof CallFailed)) return error
+  if (error.local) {
+    return new ObserverError(
+      code,
+      `${what} was not sent: ${localReason(error.code)} It is made again, and does not count.`,
+      {
+        ...{ transient: true, local: true, detail },
+      },
+    )
+  }
   const message = error.timedOut
     ? `${what} had no answer in time (${error.code}). It is tried again as configured; the receiver may have got it.`
     : `${what} failed on the way (${error.code}). It is tried again as configured.`
   return new ObserverError(error.timedOut ? timeoutCode : code, message, { transient: true, detail })
+}
+
+/** In words, with the code of the system. */
+export function localReason(code: string): string {
+  if (code === NAME_SERVER_AWAY) return 'no name server answers this host.'
+  const lack = /^E[MN]FILE$/.test(code) ? 'file descriptors; raise the limit (`ulimit -n`)' : 'memory'
+  return `this host is out of ${lack} (${code}).`
 }

@@ -12,8 +12,9 @@
 import type SMTPPool from 'nodemailer/lib/smtp-pool'
 import { type Clock, withTimeout } from '../../runtime/index.ts'
 import type { Mail, Mailer } from '../action.ts'
-import { createGate, untilAborted } from '../network/index.ts'
+import { createGate, isLocalFault, NAME_SERVER_AWAY, untilAborted } from '../network/index.ts'
 import { ObserverError } from '../observer-error.ts'
+import { localReason } from './call-http.ts'
 
 export interface ClosableMailer extends Mailer {
   close(): void
@@ -125,6 +126,16 @@ function toObserverError(error: unknown): ObserverError {
       { transient: true },
     )
   }
+  const local = localCode(error)
+  if (local !== undefined) {
+    return new ObserverError(
+      'OB007',
+      `The mail was not sent: ${localReason(local)} It is made again, and does not count.`,
+      {
+        ...{ transient: true, local: true },
+      },
+    )
+  }
   if (status === 0) {
     const transient = !UNSENDABLE.has(code)
     const advice = transient ? 'It is tried again as configured.' : 'It is not tried again.'
@@ -142,6 +153,15 @@ function toObserverError(error: unknown): ObserverError {
 
 /** nodemailer's words for a mail that cannot be sent as it is. */
 const UNSENDABLE: ReadonlySet<string> = new Set(['EENVELOPE', 'EMESSAGE', 'ESTREAM', 'ECONFIG'])
+
+/** The code of a fault of this host, which nodemailer replaces by EDNS, ECONNECTION or ESOCKET. */
+function localCode(error: unknown): string | undefined {
+  const { originalCode } = (error ?? {}) as { originalCode?: unknown }
+  if (typeof originalCode !== 'string') return undefined
+  // The system says this when no name server answered.
+  if (originalCode === 'EAI_AGAIN') return NAME_SERVER_AWAY
+  return isLocalFault(originalCode) ? originalCode : undefined
+}
 
 /** The word of OpenSSL or Node for a certificate that was refused, which nodemailer replaces by ESOCKET. */
 function certificateProblem(error: unknown): string | undefined {

@@ -2,6 +2,7 @@
 import type { Dispatcher } from 'undici'
 import type { Clock } from '../../runtime/index.ts'
 import { RefusedAddress } from './dial.ts'
+import { isLocalFault } from './local-fault.ts'
 import { onAbort } from './on-abort.ts'
 
 export interface Answer {
@@ -14,6 +15,8 @@ export interface Answer {
 /** There is no answer. Holds nothing of the request, and nothing of what came in its place. */
 export class CallFailed extends Error {
   readonly timedOut: boolean
+  /** This host was at fault, before anything was sent. */
+  readonly local: boolean
   /** The word of Node or undici: ECONNREFUSED, CERT_HAS_EXPIRED, UND_ERR_SOCKET … */
   readonly code: string
 
@@ -22,6 +25,7 @@ export class CallFailed extends Error {
     this.name = 'CallFailed'
     this.code = code
     this.timedOut = timedOut
+    this.local = isLocalFault(code)
   }
 }
 

@@ -1,12 +1,14 @@
 /**
  * Names to addresses without the trap of `dns.lookup`: that one runs on Node's four threads, so that a few dead names
  * keep everybody else's healthy ones waiting. Asked are, in this order: the hosts file; the name servers, over sockets
- * of our own and with a short patience; and only when those know nothing, the system, at most two names at a time.
+ * of our own and with a short patience; and only when those know nothing, the system, at most two names at a time. Where nobody
+ * knows the name, the root of all names tells a name server that is away from a name that is dead.
  */
 import { lookup, Resolver } from 'node:dns'
 import { readFile } from 'node:fs/promises'
 import { createGate } from './gate.ts'
 import { plainName } from './guard.ts'
+import { NAME_SERVER_AWAY } from './local-fault.ts'
 
 export interface ResolvedAddress {
   readonly address: string
@@ -28,6 +30,9 @@ export interface ResolverOptions {
 export function createResolver({ servers, hostsFile = HOSTS_FILE }: ResolverOptions = {}): NameResolver {
   const resolver = new Resolver({ timeout: PATIENCE_MS, tries: 2 })
   if (servers !== undefined) resolver.setServers(servers)
+  const probe = new Resolver({ timeout: PROBE_MS, tries: 1 })
+  if (servers !== undefined) probe.setServers(servers)
+  let asking: Promise<boolean> | undefined
   const underWay = new Map<string, Promise<readonly ResolvedAddress[]>>()
   const system = createGate(SYSTEM_LOOKUPS)
 
@@ -39,13 +44,26 @@ export function createResolver({ servers, hostsFile = HOSTS_FILE }: ResolverOpti
     if (found.length > 0) return found
     // Silence is an answer too: who waited for the name servers once does not wait for them again on a thread.
     const silence = answers.find(({ code }) => code === 'ETIMEOUT' || code === 'ECANCELLED')
-    if (silence !== undefined) throw nameError(name, silence.code)
+    if (silence !== undefined) throw nameError(name, (await isAway()) ? NAME_SERVER_AWAY : silence.code)
     const free = await system.enter()
     try {
       return await lookUp(name)
+    } catch (error) {
+      const isUnasked = UNASKED.has(String((error as { code?: unknown }).code))
+      throw isUnasked && (await isAway()) ? nameError(name, NAME_SERVER_AWAY) : error
     } finally {
       free()
     }
+  }
+
+  /** Every name server answers for the root, from memory; an answer that refuses is one too. */
+  function isAway(): Promise<boolean> {
+    asking ??= new Promise<boolean>((resolve) => {
+      probe.resolveNs('.', (error) => resolve(error !== null && UNANSWERED.has(error.code ?? '')))
+    }).finally(() => {
+      asking = undefined
+    })
+    return asking
   }
 
   return {
@@ -57,11 +75,19 @@ export function createResolver({ servers, hostsFile = HOSTS_FILE }: ResolverOpti
       underWay.set(name, finding)
       return finding
     },
-    close: () => resolver.cancel(),
+    close() {
+      resolver.cancel()
+      probe.cancel()
+    },
   }
 }
 
 const PATIENCE_MS = 2_000
+const PROBE_MS = 1_500
+/** How the system says that it could not ask. */
+const UNASKED: ReadonlySet<string> = new Set(['EAI_AGAIN', 'EBUSY', 'EMFILE'])
+/** How c-ares says that no server answered, or that it could not ask one. */
+const UNANSWERED: ReadonlySet<string> = new Set(['ETIMEOUT', 'ECONNREFUSED', 'ENOMEM', 'ECANCELLED'])
 const SYSTEM_LOOKUPS = 2
 const HOSTS_FILE =
   process.platform === 'win32' ? `${process.env.SystemRoot}\\System32\\drivers\\etc\\hosts` : '/etc/hosts'

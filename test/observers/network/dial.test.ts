@@ -95,6 +95,21 @@ describe('a name', () => {
     await expect(calling).rejects.toMatchObject({ name: 'CallFailed', code: expect.stringMatching(/^E[A-Z_]+$/) })
   })
 
+  it('that is dead is told apart from a name server that is away, which is a fault of this host', async () => {
+    const dead = await dnsReceiver((name) => (name === 'dead.example' ? 'silent' : []))
+    const away = await dnsReceiver(() => 'silent')
+    await Promise.all([
+      expect(get(open({ servers: [dead.server], hostsFile: noHosts }), 'http://dead.example/')).rejects.toMatchObject({
+        code: 'ETIMEOUT',
+        local: false,
+      }),
+      expect(get(open({ servers: [away.server], hostsFile: noHosts }), 'http://any.example/')).rejects.toMatchObject({
+        code: 'NAME_SERVER_AWAY',
+        local: true,
+      }),
+    ])
+  })
+
   it('that nobody answers for is given up at the deadline, and nothing is sent later', {
     timeout: 30_000,
   }, async () => {
