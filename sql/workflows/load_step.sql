@@ -6,7 +6,7 @@
 -- With p_lock the instance belongs to this transaction until it ends. An instance that does not exist yet has no row to lock,
 -- so the lock is on its name. Without p_wait the answer is null where another transaction has the lock. Everything after the
 -- lock is read with a new snapshot, the clock too.
--- For workflow_load and workflow_load_many alone, which have the planner settings that its statements need: settings of its
+-- For workflow_load and workflow_try alone, which have the planner settings that its statements need: settings of its
 -- own would cost a tenth of a step.
 create or replace function :schema.load_step(
   p_type text, p_id text, p_lock boolean, p_known bigint, p_known_position bigint, p_state_version integer, p_input_id text,
@@ -41,6 +41,8 @@ begin
       '"clock_ms":%s,"outcome":%s,"snapshot":null,"events":null,"follows_known":false}',
       v_clock, coalesce(v_outcome::text, 'null'));
   end if;
+  -- No step is decided for a time before the last event, also where the clock of the server went back.
+  v_clock := greatest(v_clock, floor(extract(epoch from r.last_event_at) * 1000));
   if r.holds then
     v_holds := :schema.holds_events(p_type, p_id);
     if p_lock and not v_holds then

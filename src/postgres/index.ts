@@ -42,5 +42,11 @@ export {
   SQLSTATE,
   sqlstateOf,
 } from './sqlstate.ts'
-export { isTransaction, OutcomeUnknownError, type Transaction, type TransactionOptions } from './transaction.ts'
+export {
+  isTransaction,
+  mayHaveHappened,
+  OutcomeUnknownError,
+  type Transaction,
+  type TransactionOptions,
+} from './transaction.ts'
 export type { Statement } from './two-trips.ts'

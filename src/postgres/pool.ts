@@ -165,9 +165,7 @@ export function createPool({ role, size, schema, settings, logger, clock, commit
       return result
     },
     async twoTrips<First, Last>(first: Statement, decide: DecideTrip<First>) {
-      const written = await withClient(async (client) =>
-        runTwoTrips<First, Last>(await loadDriver(), client, first, decide),
-      )
+      const written = await withClient((client) => runTwoTrips<First, Last>(client, first, decide))
       if (written !== undefined) commits.work++
       return written
     },

@@ -58,7 +58,7 @@ export function prepareNoMore(client: Client): void {
 }
 
 /** What failed says that a prepared statement is not what it was taken for. Nothing was done. */
-export function isDoubtful(error: unknown): boolean {
+function isDoubtful(error: unknown): boolean {
   return DOUBTS.has(sqlstateOf(error))
 }
 

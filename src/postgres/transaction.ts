@@ -59,6 +59,11 @@ export class OutcomeUnknownError extends AftercommitError {
   }
 }
 
+/** The answer of a statement that commits by itself was lost. Where no connection could be had, nothing was sent. */
+export function mayHaveHappened(error: unknown): boolean {
+  return !(error instanceof AftercommitError) && endsSession(error)
+}
+
 export async function runTransaction<T>(
   client: Client,
   schema: string,

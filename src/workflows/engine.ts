@@ -4,8 +4,8 @@ import { currentCause } from '../runtime/index.ts'
 import { type Chain, chainOf } from './chain.ts'
 import { decideStep, type EventLimits } from './decide-step.ts'
 import { checkInputId, checkInstanceId } from './names.ts'
-import { type Current, liftPayload, replayFound } from './replay.ts'
-import { StateCache } from './state-cache.ts'
+import { liftPayload, replayFound } from './replay.ts'
+import { type KnownState, StateCache } from './state-cache.ts'
 import type { Found, InstanceRef, NewTimer, StepRequest, StepWrite, WorkflowStore } from './store.ts'
 import { type Taken, toAccepted, toCompleted, toRejected, toWaiting } from './to-write.ts'
 import type { Outcome, Workflow } from './workflow.ts'
@@ -28,6 +28,7 @@ export interface ExecuteRequest {
   /** Done in the same transaction, under the lock of the instance. */
   readonly alongside?: StepRequest['alongside']
   readonly delivery?: StepRequest['delivery']
+  readonly notBefore?: number | undefined
   /** Told of an error that a statement of the step met, before it is thrown; not of what a function of the workflow threw. */
   readonly onFault?: ((error: unknown) => void) | undefined
   /** What leads to it; the call under way unless told. */
@@ -70,12 +71,14 @@ export function createEngine({ store, limits, currentTraceparent, onOutcome, onE
     async execute<S, I, E, F, R>(workflow: Workflow<S, I, E, F, R>, input: I, request: ExecuteRequest) {
       const taken = take(workflow, input, request)
       const { instance } = taken
-      let known: Current<S> | undefined
+      let known: KnownState<S> | undefined
       let reached: Reached<S, E, R> | undefined
       let thrown: { readonly error: unknown } | undefined
       const toWrite = (found: Found) => {
         try {
           reached = decide(workflow, taken, found, found.followsKnown ? known : undefined, request.hold)
+          // A step that is decided again goes on from here, and so does the store.
+          if (reached.seen) known = reached.seen
         } catch (error) {
           thrown = { error }
           throw error
@@ -86,10 +89,10 @@ export function createEngine({ store, limits, currentTraceparent, onOutcome, onE
         {
           instance,
           known() {
-            const state = states.get(instance)
-            known = state as Current<S> | undefined
-            return state
+            known = states.get(instance) as KnownState<S> | undefined
+            return known
           },
+          notBefore: request.notBefore,
           snapshotVersion: workflow.snapshots?.version ?? 1,
           inputId: request.inputId,
           tx: request.tx,
@@ -136,7 +139,7 @@ export function createEngine({ store, limits, currentTraceparent, onOutcome, onE
     workflow: Workflow<S, I, E, F, R>,
     taken: Taken<I>,
     found: Found,
-    known: Current<S> | undefined,
+    known: KnownState<S> | undefined,
     hold: ExecuteRequest['hold'],
   ): Reached<S, E, R> {
     if (found.recorded) return { outcome: toOutcome(workflow, taken.instance, found), write: undefined }
@@ -144,38 +147,46 @@ export function createEngine({ store, limits, currentTraceparent, onOutcome, onE
     const isBehind = found.holds && hold === 'in order'
     if (hold && (found.paused || isBehind)) return { outcome: undefined, write: toWaiting(taken, found, hold) }
     if (found.paused) throw new WorkflowPausedError(taken.instance)
-    const current = replayFound(workflow, taken.instance, known, found)
-    const step = decideStep(workflow, taken.instance, current.state, taken.input, found.now, limits)
+    const { state } = replayFound(workflow, taken.instance, known, found)
+    const { version, position, generation, uniqueKey } = found
+    const seen = { state, version, position, generation, uniqueKey, isOver: false, atMs: found.now.getTime() }
+    const step = decideStep(workflow, taken.instance, state, taken.input, found.now, limits)
     if (step.outcome === 'rejected') {
-      const next = found.version === 0 ? undefined : { ...current, position: found.position }
-      return { outcome: step, write: toRejected(workflow, taken, found, step.reason), next }
+      const next = version === 0 ? undefined : seen
+      return { outcome: step, write: toRejected(workflow, taken, found, step.reason), next, seen }
     }
     const events = step.events.map(({ event }) => event)
     return {
       outcome: { outcome: 'accepted', events },
       write: toAccepted(workflow, taken, found, step, limits.maxDepth),
-      next: { state: step.state, version: found.version + events.length, position: 0n },
+      next: {
+        ...seen,
+        state: step.state,
+        version: version + events.length,
+        generation: generation + (step.continuesAfter === undefined ? 0 : 1),
+        uniqueKey: step.uniqueKey ?? uniqueKey,
+        isOver: step.completed,
+      },
       uniqueKey: step.uniqueKey,
+      seen,
     }
   }
 
   /** What is not committed yet may never be. */
-  function remember(tx: unknown, instance: InstanceRef, next: NextState<unknown>): void {
+  function remember(tx: unknown, instance: InstanceRef, next: KnownState): void {
     if (tx === undefined) states.put(instance, next)
     else if (isTransaction(tx)) tx.onCommit(() => states.put(instance, next))
   }
-}
-
-interface NextState<S> extends Current<S> {
-  readonly position: bigint
 }
 
 interface Reached<S, E, R> {
   /** Undefined: it waits. */
   readonly outcome: Outcome<E, R> | undefined
   readonly write: StepWrite | undefined
-  readonly next?: NextState<S> | undefined
+  readonly next?: KnownState<S> | undefined
   readonly uniqueKey?: string | undefined
+  /** The instance as the input met it. */
+  readonly seen?: KnownState<S> | undefined
 }
 
 /** What became of the input when it came for the first time. */

@@ -1,6 +1,7 @@
 /**
- * Workflows kept in Postgres. A step of its own takes two round trips: BEGIN with the lock and the state, then everything
- * that follows with COMMIT. Steps that come together share them; see step-batches. What can happen, failures first:
+ * Workflows kept in Postgres. A step takes one statement, shared by all that come together; see step-batches. Where that
+ * cannot be, it takes a transaction of two round trips: BEGIN with the lock and the state, then everything that follows with
+ * COMMIT. What can happen to that, failures first:
  *
  *   the connection dies   before COMMIT nothing happened; during it nobody can know, which `OutcomeUnknownError` says
  *   deadlock, 40001       the whole step is made again: it is decided anew, on what is stored then
@@ -94,13 +95,13 @@ export function createPostgresStore({
       const write = decide(found)
       if (write === undefined && delivery === undefined) return undefined
       prepared = await prepare(request, found, write ?? NOTHING, true)
-      return commitStatement(database, [prepared])
+      return commitStatement(database, prepared)
     }
     try {
       const load = loadStatement(database, { ...request, lock: true, own: true })
       const row = await database.twoTrips<{ answer: string }, { answer: string }>(load, toWrite)
       if (row === undefined) return undefined
-      const committed = toCommitted(row).steps[0]!
+      const committed = toCommitted(row)
       onCommitted(request, prepared!, committed)
       return committed
     } catch (error) {

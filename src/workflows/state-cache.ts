@@ -3,12 +3,10 @@
  * of the instance; where others have gone on, only what they added is read.
  */
 import { aggregateKey } from '../events/index.ts'
-import type { InstanceRef } from './store.ts'
+import type { InstanceRef, KnownInstance } from './store.ts'
 
-export interface KnownState {
-  readonly state: unknown
-  readonly version: number
-  readonly position: bigint
+export interface KnownState<State = unknown> extends KnownInstance {
+  readonly state: State
 }
 
 export class StateCache {

@@ -55,28 +55,70 @@ export function loadStatement({ schema, sendsUntyped = false }: SqlDialect, requ
 
 type SqlDialect = Pick<Queryable, 'schema' | 'sendsUntyped'>
 
-/** Of several instances, each locked if nobody else has it: what is not ours is not loaded. */
-export function loadManyStatement({ schema }: SqlDialect, requests: readonly StepRequest[]): Statement {
-  const wanted = requests.map(({ instance, known, snapshotVersion, inputId = null }) => {
-    const { version = 0, position = 0n } = known() ?? {}
-    return {
-      type: instance.type,
-      id: instance.id,
-      version,
-      position: String(position),
-      state_version: snapshotVersion,
-      input_id: inputId,
-    }
-  })
+/** A step that was decided on what this process remembers. */
+export interface Tried extends CommitRequest {
+  /** Of the last event that it knows. */
+  readonly position: bigint
+  readonly snapshotVersion: number
+  readonly inputId: string | undefined
+  /** `ask`: nothing is known of the instance. `again`: it was sent before, and the answer got lost. */
+  readonly as?: 'ask' | 'again' | undefined
+}
+
+/** Written where what was known is so still. Deliveries that ended go along. */
+export function tryStatement(
+  { schema }: SqlDialect,
+  tries: readonly Tried[],
+  ended: readonly EndedDelivery['claim'][] = [],
+): Statement {
   return {
-    text: `select ${schema}.workflow_load_many(($1::text)::jsonb) as answer,
-             pg_catalog.set_config('idle_in_transaction_session_timeout', '${LONGEST_STEP}', true) as longest`,
-    values: [JSON.stringify(wanted)],
+    text: `select ${schema}.workflow_try($1, $2, ${SCHEMA_LEVEL}) as answer`,
+    values: [list(tries.map(triedJson)), list(ended.map(claimJson))],
   }
 }
 
-export function toFoundMany(answer: string): (Found | undefined)[] {
-  return (parseJson(answer, DEEP) as (Loaded | null)[]).map((loaded) => (loaded ? toFound(loaded) : undefined))
+function triedJson(tried: Tried): string {
+  const { position, snapshotVersion, inputId, as, found } = tried
+  const forInput = inputId === undefined ? '' : `,"for_input":${JSON.stringify(inputId)}`
+  const how = as === undefined ? '' : `,"${as}":true`
+  const known = `"position":${position},"state_version":${snapshotVersion},"at":${found.now.getTime()}${forInput}${how}`
+  return `{${known},${stepJson(tried).slice(1)}`
+}
+
+/** How a step ended: written now, written before, refused on what is stored by now, or held by another transaction. */
+export type TryAnswer =
+  | { readonly committed: Committed }
+  | { readonly happened: bigint }
+  | { readonly found: Found }
+  | 'busy'
+
+export interface TryAnswers {
+  /** One for each step. */
+  readonly answers: readonly TryAnswer[]
+  readonly deleted: Set<bigint>
+  /** The clock of the database, when it answered. */
+  readonly clockMs: number
+}
+
+/** The answer of workflow_try. */
+interface TriedAnswer {
+  readonly refused: readonly { readonly n: number; readonly happened?: string; readonly found?: Loaded | null }[]
+  readonly committed: CommitAnswer | null
+  readonly clock_ms: number
+}
+
+export function toTryAnswers({ answer }: { answer: string }, steps: number): TryAnswers {
+  const { refused, committed, clock_ms } = parseJson(answer, DEEP) as TriedAnswer
+  const written = committed ? toAllCommitted(committed) : { steps: [], deleted: new Set<bigint>() }
+  const refusals = new Map(refused.map((refusal) => [refusal.n, refusal]))
+  let next = 0
+  const answers = Array.from({ length: steps }, (_, n): TryAnswer => {
+    const refusal = refusals.get(n)
+    if (refusal === undefined) return { committed: written.steps[next++]! }
+    if (refusal.happened !== undefined) return { happened: BigInt(refusal.happened) }
+    return refusal.found ? { found: toFound(refusal.found) } : 'busy'
+  })
+  return { answers, deleted: written.deleted, clockMs: clock_ms }
 }
 
 /** The answer of workflow_load. */
@@ -162,22 +204,18 @@ export interface CommitRequest {
 export type Committed = Written & { readonly claimed?: readonly { segment: number; id: bigint }[] }
 
 export async function commitStep(db: Queryable, request: CommitRequest): Promise<Committed> {
-  const { text, values } = commitStatement(db, [request])
+  const { text, values } = commitStatement(db, request)
   const { rows } = await db.query<{ answer: string }>(text, values)
-  return toCommitted(rows[0]!).steps[0]!
+  return toCommitted(rows[0]!)
 }
 
-/** Steps of one or several instances, with deliveries that ended: all of it is written, or nothing. */
-export function commitStatement(
-  { schema, sendsUntyped = false }: SqlDialect,
-  requests: readonly CommitRequest[],
-  ended: readonly EndedDelivery['claim'][] = [],
-): Statement {
+/** All that follows from one step is written, or nothing. */
+export function commitStatement({ schema, sendsUntyped = false }: SqlDialect, request: CommitRequest): Statement {
   return {
     text: sendsUntyped
       ? `select ${schema}.workflow_commit($1, $2, ${SCHEMA_LEVEL}) as answer`
       : `select ${schema}.workflow_commit(($1::text)::jsonb, ($2::text)::jsonb, ${SCHEMA_LEVEL}) as answer`,
-    values: [list(requests.map(stepJson)), list(ended.map(claimJson))],
+    values: [list([stepJson(request)]), '[]'],
   }
 }
 
@@ -191,8 +229,11 @@ type CommitAnswer =
       readonly steps: readonly { readonly position: string; readonly claimed?: readonly string[] }[]
     }
 
-export function toCommitted({ answer }: { answer: string }): { steps: Committed[]; deleted: Set<bigint> } {
-  const committed = JSON.parse(answer) as CommitAnswer
+export function toCommitted({ answer }: { answer: string }): Committed {
+  return toAllCommitted(JSON.parse(answer) as CommitAnswer).steps[0]!
+}
+
+function toAllCommitted(committed: CommitAnswer): { steps: Committed[]; deleted: Set<bigint> } {
   if ('taken_by' in committed) return { steps: [{ takenBy: committed.taken_by }], deleted: new Set() }
   const { segment, steps, deleted } = committed
   return {

@@ -1,8 +1,8 @@
 /**
- * What workflows ask of whatever keeps them. Who calls: the engine, one `step` per input. What may be assumed: steps of one
- * instance come one after the other, `decide` is called once per try with what is stored then, and what it answers is
- * written as a whole together with whatever else is in the transaction, or not at all. Postgres keeps them for real; the
- * twin in `aftercommit/testing` keeps them in memory.
+ * What workflows ask of their store. The engine calls `step` once per input. It may assume that steps of one instance come one
+ * after the other, that what `decide` answers is written as a whole together with the rest of the transaction, or not at all,
+ * and that the last call of `decide` saw the instance as it is stored. Postgres keeps workflows for real; the twin in
+ * `aftercommit/testing` keeps them in memory.
  */
 import type { AnyEvent } from '../log/index.ts'
 
@@ -31,7 +31,7 @@ export interface Snapshot {
 
 /** What is stored of an instance, from `known` on. */
 export interface Found {
-  /** By the clock of the store, read after the lock. */
+  /** By the clock of the store, never before the last event of the instance. */
   readonly now: Date
   /** 0: there is no such instance. */
   readonly version: number
@@ -59,10 +59,24 @@ export type RecordedOutcome =
   | { readonly outcome: 'accepted'; readonly from: number; readonly to: number }
   | { readonly outcome: 'rejected'; readonly reason: unknown }
 
+/** What the caller remembers of an instance. */
+export interface KnownInstance {
+  readonly version: number
+  /** Of its last event. */
+  readonly position: bigint
+  readonly generation: number
+  readonly uniqueKey: string | null
+  readonly isOver: boolean
+  /** By the clock of the store: its last event is not later. */
+  readonly atMs: number
+}
+
 export interface StepRequest {
   readonly instance: InstanceRef
-  /** What the caller remembers, asked for when it is read: nothing up to there need be. */
-  readonly known: () => { readonly version: number; readonly position: bigint } | undefined
+  /** What the caller remembers, asked for when the step begins: the store need not read up to there. */
+  readonly known: () => KnownInstance | undefined
+  /** The time of the step is not before it: when a timer was due, in milliseconds since 1970. */
+  readonly notBefore: number | undefined
   /** Snapshots of another version are not used. */
   readonly snapshotVersion: number
   readonly inputId: string | undefined
@@ -151,7 +165,8 @@ export interface InstanceSummary extends InstanceRef {
 
 export interface WorkflowStore {
   /**
-   * Locks, reads, asks, writes. An answer of undefined writes nothing. Where `takenBy` is the answer, the unique key is
+   * Decides and writes. `decide` may be called on what the caller remembers, and again on what is stored where that differs:
+   * whatever follows from a call counts only where the instance was so. An answer of undefined writes nothing. Where `takenBy` is the answer, the unique key is
    * another instance's and nothing was written.
    */
   step(request: StepRequest, decide: (found: Found) => StepWrite | undefined): Promise<Written | undefined>

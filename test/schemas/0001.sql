@@ -3264,7 +3264,7 @@ comment on function "aftercommit"."workflow_events" is 'Events of an instance in
 -- With p_lock the instance belongs to this transaction until it ends. An instance that does not exist yet has no row to lock,
 -- so the lock is on its name. Without p_wait the answer is null where another transaction has the lock. Everything after the
 -- lock is read with a new snapshot, the clock too.
--- For workflow_load and workflow_load_many alone, which have the planner settings that its statements need: settings of its
+-- For workflow_load and workflow_try alone, which have the planner settings that its statements need: settings of its
 -- own would cost a tenth of a step.
 create or replace function "aftercommit".load_step(
   p_type text, p_id text, p_lock boolean, p_known bigint, p_known_position bigint, p_state_version integer, p_input_id text,
@@ -3299,6 +3299,8 @@ begin
       '"clock_ms":%s,"outcome":%s,"snapshot":null,"events":null,"follows_known":false}',
       v_clock, coalesce(v_outcome::text, 'null'));
   end if;
+  -- No step is decided for a time before the last event, also where the clock of the server went back.
+  v_clock := greatest(v_clock, floor(extract(epoch from r.last_event_at) * 1000));
   if r.holds then
     v_holds := "aftercommit".holds_events(p_type, p_id);
     if p_lock and not v_holds then
@@ -3336,7 +3338,7 @@ begin
 end
 $aftercommit$;
 revoke all on function "aftercommit"."load_step" from public;
-comment on function "aftercommit"."load_step" is 'Loads an instance from the version that the caller knows, as one JSON object: `version`, `position`, `generation`, `completed`, `paused`, `holds` (events of the log wait for their turn), `unique_key`, `clock_ms`, `outcome` of the input, `snapshot` as {version, state}, `events`, and `follows_known`: the caller knows this history, and the answer goes on from there. A snapshot without a state is the beginning of a new life. With p_lock the instance belongs to this transaction until it ends. An instance that does not exist yet has no row to lock, so the lock is on its name. Without p_wait the answer is null where another transaction has the lock. Everything after the lock is read with a new snapshot, the clock too. For workflow_load and workflow_load_many alone, which have the planner settings that its statements need: settings of its own would cost a tenth of a step.';
+comment on function "aftercommit"."load_step" is 'Loads an instance from the version that the caller knows, as one JSON object: `version`, `position`, `generation`, `completed`, `paused`, `holds` (events of the log wait for their turn), `unique_key`, `clock_ms`, `outcome` of the input, `snapshot` as {version, state}, `events`, and `follows_known`: the caller knows this history, and the answer goes on from there. A snapshot without a state is the beginning of a new life. With p_lock the instance belongs to this transaction until it ends. An instance that does not exist yet has no row to lock, so the lock is on its name. Without p_wait the answer is null where another transaction has the lock. Everything after the lock is read with a new snapshot, the clock too. For workflow_load and workflow_try alone, which have the planner settings that its statements need: settings of its own would cost a tenth of a step.';
 -- grants: none
 -- Prepares a step before it writes: deletes the delivery that brought its input, where the claim still stands, and takes its
 -- unique key. Returns the instance that has the key already, and takes none then.
@@ -3508,28 +3510,86 @@ $aftercommit$;
 revoke all on function "aftercommit"."workflow_load" from public;
 comment on function "aftercommit"."workflow_load" is 'Loads an instance from what the caller knows on, and with p_lock locks it until the transaction ends. The answer is the JSON object that load_step describes.';
 -- grants: run
--- Loads several instances at once, given as {type, id, version, position, state_version, input_id}: the version and position
--- are those that the caller knows. Returns a JSON list of the answers of workflow_load, with null for each instance that
--- another transaction has locked.
-create or replace function "aftercommit".workflow_load_many(p_wanted jsonb) returns text
+-- Writes steps that a process decided on what it remembers, as workflow_commit does, where that is still so. One statement for
+-- all of them, and no lock is waited for. Beside what workflow_commit takes, a step names `position` (of the last event that it
+-- knows), `at` (the time it was decided for), `state_version` and `for_input` (the id of its input). `ask`: it knows nothing.
+-- `again`: it was sent before and the answer got lost; the ids of its events tell whether it was written then.
+-- Returns {clock_ms, refused, committed}. `committed` is the answer of workflow_commit for all steps that were not refused, in
+-- their order. A refused step is {n} with its place and either `happened`, the position of its last event, or `found`: the answer
+-- of workflow_load from what it knows, null where another transaction has the instance. A step is refused where the instance has
+-- gone on, is over, paused or has events waiting, where its input has an outcome, or where `at` is not the time of this server.
+create or replace function "aftercommit".workflow_try(p_steps jsonb, p_ended jsonb, p_level integer default null) returns text
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off as $aftercommit$
 declare
-  v_one jsonb;
-  v_all text := '';
+  v_steps integer := jsonb_array_length(p_steps);
+  v_step jsonb;
+  v_type text;
+  v_id text;
+  v_clock bigint;
+  v_known bigint;
+  v_at bigint;
+  v_position bigint;
+  r record;
+  v_fits boolean;
+  v_refusal text;
+  v_refused text := '';
+  v_accepted jsonb;
 begin
   -- Counting costs less than a query over the elements.
-  for n in 0 .. jsonb_array_length(p_wanted) - 1 loop
-    v_one := p_wanted -> n;
-    v_all := v_all || ',' || coalesce("aftercommit".load_step(v_one ->> 'type', v_one ->> 'id', true,
-      (v_one ->> 'version')::bigint, (v_one ->> 'position')::bigint, (v_one ->> 'state_version')::integer,
-      v_one ->> 'input_id', null, false), 'null');
+  for n in 0 .. v_steps - 1 loop
+    v_step := p_steps -> n;
+    v_type := v_step ->> 'type';
+    v_id := v_step ->> 'id';
+    v_refusal := null;
+    if not pg_try_advisory_xact_lock(hashtextextended(v_type || '/' || v_id, hashtextextended('aftercommit', 0))) then
+      v_refusal := '"found":null';
+    else
+      v_clock := floor(extract(epoch from clock_timestamp()) * 1000);
+      v_known := (v_step ->> 'version')::bigint;
+      v_at := (v_step ->> 'at')::bigint;
+      select i.version, i.last_position, i.last_event_at, i.paused or i.holds or i.completed_at is not null as stands into r
+        from "aftercommit".workflow_instances i where i.type = v_type and i.id = v_id;
+      v_fits := case when found
+        then r.version = v_known and r.last_position = (v_step ->> 'position')::bigint and not r.stands
+             and v_at >= floor(extract(epoch from r.last_event_at) * 1000)
+        else v_known = 0 end
+        and v_at between v_clock - 5000 and v_clock + 5000 and not v_step ? 'ask';
+      if v_fits and v_step ? 'for_input' then
+        v_fits := not exists (select from "aftercommit".workflow_inputs i
+                               where i.type = v_type and i.id = v_id and i.input_id = v_step ->> 'for_input');
+      end if;
+      if v_fits is not true and v_step ? 'again' then
+        -- Its last event is the only one that can have this version and this id.
+        select e.position into v_position from "aftercommit".events e
+         where e.aggregate_type = v_type and e.aggregate_id = v_id and e.position > (v_step ->> 'position')::bigint
+           and e.version = v_known + jsonb_array_length(v_step -> 'events') and e.id = v_step -> 'events' -> -1 ->> 'id';
+        if found then v_refusal := format('"happened":"%s"', v_position); end if;
+      end if;
+      if v_fits is not true and v_refusal is null then
+        v_refusal := '"found":' || "aftercommit".load_step(v_type, v_id, true, v_known, (v_step ->> 'position')::bigint,
+          (v_step ->> 'state_version')::integer, v_step ->> 'for_input', null, false);
+      end if;
+    end if;
+    if v_refusal is not null then
+      v_refused := v_refused || format('%s{"n":%s,%s}', case when v_refused <> '' then ',' end, n, v_refusal);
+      -- From the first refusal on, those that are written are gathered.
+      if v_accepted is null then
+        v_accepted := case when n = 0 then '[]' else jsonb_path_query_array(p_steps, format('$[0 to %s]', n - 1)::jsonpath) end;
+      end if;
+    elsif v_accepted is not null then
+      v_accepted := v_accepted || jsonb_build_array(v_step);
+    end if;
   end loop;
-  return '[' || substr(v_all, 2) || ']';
+  v_accepted := coalesce(v_accepted, p_steps);
+  return format('{"refused":[%s],"committed":%s,"clock_ms":%s}', v_refused,
+    case when jsonb_array_length(v_accepted) > 0 or jsonb_array_length(p_ended) > 0
+         then "aftercommit".workflow_commit(v_accepted, p_ended, p_level) else 'null' end,
+    floor(extract(epoch from clock_timestamp()) * 1000));
 end
 $aftercommit$;
-revoke all on function "aftercommit"."workflow_load_many" from public;
-comment on function "aftercommit"."workflow_load_many" is 'Loads several instances at once, given as {type, id, version, position, state_version, input_id}: the version and position are those that the caller knows. Returns a JSON list of the answers of workflow_load, with null for each instance that another transaction has locked.';
+revoke all on function "aftercommit"."workflow_try" from public;
+comment on function "aftercommit"."workflow_try" is 'Writes steps that a process decided on what it remembers, as workflow_commit does, where that is still so. One statement for all of them, and no lock is waited for. Beside what workflow_commit takes, a step names `position` (of the last event that it knows), `at` (the time it was decided for), `state_version` and `for_input` (the id of its input). `ask`: it knows nothing. `again`: it was sent before and the answer got lost; the ids of its events tell whether it was written then. Returns {clock_ms, refused, committed}. `committed` is the answer of workflow_commit for all steps that were not refused, in their order. A refused step is {n} with its place and either `happened`, the position of its last event, or `found`: the answer of workflow_load from what it knows, null where another transaction has the instance. A step is refused where the instance has gone on, is over, paused or has events waiting, where its input has an outcome, or where `at` is not the time of this server.';
 -- grants: none
 -- Wakes sleeping workers when a delivery is added.
 create or replace trigger bell after insert on "aftercommit".deliveries for each statement execute function "aftercommit".ring();
@@ -3678,11 +3738,11 @@ values ('capture/register_capture', 'function', 'register_capture', null, '04a4b
        ('workflows/holds_events', 'function', 'holds_events', null, 'db22c726dc5c61f5a0939e74e29b20dd50a72e82cd7d3859fa8bc7ae168e4214', 1),
        ('workflows/live_worker', 'function', 'live_worker', null, '6a8ac6913ae243e9fdf283e648b9f7bb516d3390164c34de138e176b8526f340', 1),
        ('workflows/workflow_events', 'function', 'workflow_events', null, 'cc001d486df3f92a659d1db1314f2372068c30f26f84fc591ec087fc7196d8ff', 1),
-       ('workflows/load_step', 'function', 'load_step', null, '4aa1c2dee650969fdd961a2893aec10721b02567df1418e5975298b976e84585', 1),
+       ('workflows/load_step', 'function', 'load_step', null, '00f0e35b118837cc754c1e5ae391c33c5531c57da868627f3ec4a8ba3ba41dce', 1),
        ('workflows/open_step', 'function', 'open_step', null, 'b430bb76c2b13932911c973ed588d8a2ef2130e13a7b27a19681b71081dd0703', 1),
        ('workflows/workflow_commit', 'function', 'workflow_commit', null, 'c40d9a819306481b98c3752191b7b210bf15474dc5eaa80a8a9000879cb06815', 1),
        ('workflows/workflow_load', 'function', 'workflow_load', null, 'faa5fa5cb2d7312d85275505696e659658fb0ae76ccac13ab8199c59a139c54e', 1),
-       ('workflows/workflow_load_many', 'function', 'workflow_load_many', null, '857920fe9f194c97f503f0c47c63ae7f9a8c38346ea706e04607f09a57a58848', 1),
+       ('workflows/workflow_try', 'function', 'workflow_try', null, '5982cf440c9f0968052597e6849b71013d38e2db7e8a2e7f796a38b61ed662a5', 1),
        ('delivery/delivery_bell', 'trigger', 'bell', 'deliveries', 'aa7e9108da8c1cb9f955541f8ef4c87158198d8888a6b011790aee997eed4595', 1),
        ('log/bell', 'trigger', 'bell', 'events', '290f1647d5d461ceac31de6b3a72e35a95e4da2e3b9386ac0e23d5b9ddc01c55', 1),
        ('log/keep_history', 'trigger', 'keep_history', 'events', 'eb200038d7c3cfdf217814d5788bf4e6f3a1e377b48fbd4f21514c5408a946be', 1),

@@ -72,5 +72,6 @@ it('the time of a decision is read after its instance was free', async () => {
   const { rows } = await sql.query('select floor(extract(epoch from clock_timestamp()) * 1000)::float8 as ms')
   await sql.query('commit')
   await Promise.all(executed)
-  expect(times.slice(1).map((ms) => ms >= rows[0].ms)).toEqual([true, true])
+  // Before that, the first input was decided on what the process remembers, which came to nothing.
+  expect(times.slice(-2).map((ms) => ms >= rows[0].ms)).toEqual([true, true])
 })

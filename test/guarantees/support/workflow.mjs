@@ -54,8 +54,8 @@ function dieAt(at) {
 const { write: send } = Socket.prototype
 Socket.prototype.write = function (data, ...rest) {
   const text = diesOnce === undefined ? '' : String(data)
-  if (text.includes('workflow_load')) dieAt('load')
-  if (text.includes('workflow_commit')) {
+  if (text.includes('"ask":true')) dieAt('load')
+  if (/"state_version".*"events":\[/s.test(text)) {
     dieAt('commit')
     setTimeout(() => dieAt('sent'), 1)
   }
