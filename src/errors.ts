@@ -44,6 +44,7 @@ export const ERROR_CODES = [
   // the log
   'TOO_DEEP',
   'VERSION_CONFLICT',
+  'EVENT_ID_TAKEN',
   'NOT_A_STREAM',
   'STREAM_HAS_PLAIN_EVENTS',
   'OUTCOME_UNKNOWN',

@@ -15,6 +15,7 @@ declare
   v_position bigint;
   v_bytes integer;
   v_known text;
+  v_content bytea;
 begin
   if p_level < :breaks_older then
     raise exception 'The schema was migrated by a newer aftercommit, which processes of this version must not write to; nothing was emitted.'
@@ -37,8 +38,9 @@ begin
     end if;
   end if;
   if p_extra ? 'chosen' then
-    select concat_ws(':', position, version) into v_known from :schema.event_ids where id = p_id;
-    if found then return v_known; end if;
+    v_content := :schema.content_of(p_type, p_aggregate_type, p_aggregate_id, p_extra ->> 'tenant', p_payload, p_extra -> 'changes');
+    v_known := :schema.place_of_id(p_id, v_content);
+    if v_known is not null then return v_known; end if;
   end if;
 
   if p_aggregate_type is not null then
@@ -48,8 +50,8 @@ begin
       if v_version - 1 <> (p_extra ->> 'expected')::bigint then
         -- The transaction that had the row of the stream before may have appended this very id: then it is no conflict.
         if p_extra ? 'chosen' then
-          select concat_ws(':', position, version) into v_known from :schema.event_ids where id = p_id;
-          if found then
+          v_known := :schema.place_of_id(p_id, v_content);
+          if v_known is not null then
             update :schema.streams set version = version - 1
              where aggregate_type = p_aggregate_type and aggregate_id = p_aggregate_id;
             return v_known;
@@ -78,7 +80,7 @@ begin
   end if;
   v_position := nextval(:positions_literal);
   if p_extra ? 'chosen' then
-    insert into :schema.event_ids (id, position, version) values (p_id, v_position, v_version)
+    insert into :schema.event_ids (id, position, version, content) values (p_id, v_position, v_version, v_content)
     on conflict (id) do nothing;
     if not found then
       -- Somebody else's append of the same id committed while this one waited for it: theirs is the event. The version
@@ -87,8 +89,7 @@ begin
         update :schema.streams set version = version - 1
          where aggregate_type = p_aggregate_type and aggregate_id = p_aggregate_id;
       end if;
-      select position, version into strict v_position, v_version from :schema.event_ids where id = p_id;
-      return concat_ws(':', v_position, v_version);
+      return :schema.place_of_id(p_id, v_content);
     end if;
   end if;
   insert into :schema.events (position, id, type, aggregate_type, aggregate_id, version, tenant, payload, changes, previous, metadata, occurred_at)

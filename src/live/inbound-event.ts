@@ -9,7 +9,6 @@ import {
   checkEventName,
   checkPayload,
   type EventDefinitions,
-  ExactNumber,
   InvalidPayloadError,
   stringifyJson,
 } from '../events/index.ts'
@@ -38,11 +37,8 @@ export interface ReadingContext {
   readonly tenant: string | undefined
 }
 
-/** With a chosen id, so that a repetition is known, and a digest of what its sender said, so that a change is. */
-export interface Received {
-  readonly request: EmitRequest & { readonly id: string }
-  readonly digest: string
-}
+/** With a chosen id, so that a repetition is known. */
+export type Received = EmitRequest & { readonly id: string }
 
 /** What is found wrong is added to `mistakes`; undefined when anything was. */
 export async function toReceived(
@@ -63,9 +59,7 @@ export async function toReceived(
   await checkData(said, context, tell)
   const metadata = readMetadata(attributes, tell)
   if (mistakes.length > before) return undefined
-  const { source, sourceId, type, ...content } = said
-  const digest = digestOf([type, content])
-  return { request: toRequest(said, metadata, digest, context), digest }
+  return toRequest(said, metadata, context)
 }
 
 /** What the sender says happened. Texts are empty where they were wrong, and then there is a mistake. */
@@ -151,9 +145,8 @@ function readMetadata(attributes: Attributes, tell: Tell): { correlationId?: str
 function toRequest(
   { source, sourceId, type, aggregate, payload, changes, previous, occurredAt }: Said,
   metadata: { correlationId?: string; traceparent?: string },
-  digest: string,
   { user, tenant }: ReadingContext,
-): Received['request'] {
+): Received {
   return {
     // Of the tenant too: nobody can take, or find out, an id of somebody else.
     id: `ce-${digestOf([tenant ?? null, source, sourceId])}`,
@@ -169,20 +162,10 @@ function toRequest(
       ...(user === undefined ? {} : { userId: user }),
       source,
       source_id: sourceId,
-      source_digest: digest,
     },
   }
 }
 
-/** The same for the same content, however its keys are ordered. */
 function digestOf(value: unknown): string {
-  const text = stringifyJson(sorted(value), { maxBytes: Number.POSITIVE_INFINITY, maxDepth: 1_000 })
-  return createHash('sha256').update(text).digest('hex').slice(0, 40)
-}
-
-function sorted(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sorted)
-  if (typeof value !== 'object' || value === null || value instanceof ExactNumber || value instanceof Date) return value
-  const entries = Object.entries(value).map(([key, inner]) => [key, sorted(inner)] as const)
-  return Object.fromEntries(entries.sort(([one], [other]) => (one < other ? -1 : 1)))
+  return createHash('sha256').update(JSON.stringify(value)).digest('hex').slice(0, 40)
 }

@@ -24,6 +24,19 @@ export class VersionConflictError extends AftercommitError {
   }
 }
 
+/** An id was chosen that stands for an event with other content. */
+export class EventIdTakenError extends AftercommitError {
+  readonly eventId: string
+
+  constructor(cause: unknown) {
+    const message = cause instanceof Error ? deepestMessage(cause) : String(cause)
+    super('EVENT_ID_TAKEN', `${message} Give each event an id of its own; repeat an event with the content it had.`, {
+      cause,
+    })
+    this.eventId = /^The id "(.*)" stands for another event/s.exec(message)?.[1] ?? ''
+  }
+}
+
 export function explainAppendError(error: unknown, requests: readonly EmitRequest[]): unknown {
   switch (sqlstateOf(error)) {
     case 'AC001':
@@ -36,6 +49,8 @@ export function explainAppendError(error: unknown, requests: readonly EmitReques
       return refused('PAYLOAD_TOO_LARGE', error)
     case 'AC016':
       return refused('PAYLOAD_TOO_DEEP', error)
+    case 'AC017':
+      return new EventIdTakenError(error)
     case 'AC015':
       return schemaTooNew('emitted', error)
     case '42501':

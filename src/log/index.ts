@@ -5,7 +5,7 @@
  *
  * Start with emit.ts (the way in), frontier.ts (the algorithm), tailer.ts (the loop around it) and log.ts (the way out).
  */
-export { VersionConflictError } from './append-error.ts'
+export { EventIdTakenError, VersionConflictError } from './append-error.ts'
 export type { EventTrace } from './causes.ts'
 export { diagnose } from './doctor.ts'
 export { type EmitInput, type EmitRequest, type EmitSettings, type Emitted, emitEvent, emitEvents } from './emit.ts'

@@ -59,6 +59,7 @@ export const emittingScenarios: readonly Scenario[] = [
       const first = await bus.emit([{ ...placed('A', 1), id: 'request-7' }])
       const second = await bus.emit([{ ...placed('A', 1), id: 'request-7' }])
       expect(second).toEqual(first)
+      expect(await codeOf(bus.emit([{ ...placed('A', 7), id: 'request-7' }]))).toEqual('EVENT_ID_TAKEN')
       await bus.emit([placed('A', 2)])
       await until(() => seen.includes('A2'))
       expect(seen).toEqual(['A1', 'A2'])

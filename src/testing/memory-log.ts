@@ -3,6 +3,7 @@
  * they emit and publish them when they commit, so a rollback leaves a hole and an open transaction holds back what was
  * numbered after it, exactly as in Postgres.
  */
+import { isDeepStrictEqual } from 'node:util'
 import { aggregateKey, parseJson, StoredEvent, type StoredFields, stringifyJson } from '../events/index.ts'
 import { type AnyEvent, VersionConflictError } from '../log/index.ts'
 import type { Parameter } from '../postgres/index.ts'
@@ -36,7 +37,7 @@ export class MemoryLog {
   readonly #clock: Clock
   readonly #streamTypes: ReadonlySet<string>
   readonly #open = new Set<Staging>()
-  readonly #chosen = new Map<string, Place>()
+  readonly #chosen = new Map<string, StoredFields>()
   readonly #versions = new Map<string, number>()
   #lastPosition = 0n
 
@@ -67,7 +68,23 @@ export class MemoryLog {
     const [id, type, aggregateType, aggregateId, payload, metadata, occurredAt, extraText] = values as (string | null)[]
     const extra = extraText ? (parseJson(extraText) as Extra) : NOTHING_EXTRA
     const known = extra.chosen && this.#find(staging, id!)
-    if (known) return toAnswer(known)
+    if (known) {
+      const content = [
+        type,
+        aggregateType,
+        aggregateId,
+        extra.tenant ?? null,
+        parseJson(payload!),
+        extra.changes ?? null,
+      ]
+      if (!isDeepStrictEqual(content, contentOf(known))) {
+        throw databaseError(
+          'AC017',
+          `The id "${id}" stands for another event, at position ${known.position}; nothing was emitted.`,
+        )
+      }
+      return toAnswer(known)
+    }
     const stream = this.#streamTypes.has(aggregateType!) ? aggregateKey(aggregateType!, aggregateId!) : undefined
     const version = stream === undefined ? null : this.#versionOf(staging, stream) + 1
     if (extra.expected !== undefined) {
@@ -124,7 +141,7 @@ export class MemoryLog {
     this.#versions.clear()
   }
 
-  #find({ events }: Staging, id: string): Place | undefined {
+  #find({ events }: Staging, id: string): StoredFields | undefined {
     return this.#chosen.get(id) ?? events.find(({ fields, chosen }) => chosen && fields.id === id)?.fields
   }
 
@@ -170,6 +187,12 @@ const NOTHING_EXTRA: Extra = {}
 /** Back to what a database would keep; it was checked on the way in. */
 function toText(part: unknown): string | null {
   return part === undefined ? null : stringifyJson(part, { maxBytes: Number.MAX_SAFE_INTEGER, maxDepth: 1_000 })
+}
+
+/** What makes a repetition of an id the same event, as `content_of` in SQL. */
+function contentOf({ type, aggregateType, aggregateId, tenant, payload, changes }: StoredFields): unknown {
+  const read = (text: unknown) => (typeof text === 'string' ? parseJson(text) : null)
+  return [type, aggregateType, aggregateId, tenant, read(payload), read(changes)]
 }
 
 function toAnswer({ position, version }: Place): string {

@@ -15,7 +15,9 @@ describe.each(SERVERS)('a chosen id on Postgres $major', ({ major }) => {
     for (let round = 0; round < 20; round++) {
       const id = `import-${round}`
       const answers = await Promise.all(
-        Array.from({ length: 10 }, (_, n) => ac.emitNow(pool, 'row.imported', { payload: { n }, id })),
+        Array.from({ length: 10 }, (_, n) =>
+          ac.emitNow(pool, 'row.imported', { payload: { round }, metadata: { n }, id }),
+        ),
       )
       expect(new Set(answers.map(({ position }) => position)).size).toBe(1)
       const { rows } = await sql.query('select position from aftercommit.events where id = $1', [id])
@@ -47,16 +49,54 @@ describe.each(SERVERS)('a chosen id on Postgres $major', ({ major }) => {
 
   it('known from before leaves the transaction usable, and what it carried the first time stays', async () => {
     const { ac } = await openLog({ major })
-    const first = await ac.transaction((tx) => tx.emit('payment.taken', { ...definitely, payload: { amount: 10 } }))
+    const first = await ac.transaction((tx) => tx.emit('payment.taken', { ...definitely, payload: { a: 10, b: [1] } }))
     await ac.transaction(async (tx) => {
-      const again = await tx.emit('payment.refunded', { ...definitely, payload: { amount: 999 } })
-      expect(again).toEqual(first)
+      const anew = { payload: { b: [1], a: 10 }, occurredAt: new Date(0), metadata: { userId: 'ada' } }
+      expect(await tx.emit('payment.taken', { ...definitely, ...anew })).toEqual(first)
       await tx.query('create table booked as select 1 as one')
     })
     const events = await ac.log.read()
-    expect(events.map(({ type, payload }) => ({ type, payload }))).toEqual([
-      { type: 'payment.taken', payload: { amount: 10 } },
-    ])
+    expect(events.map(({ payload, metadata }) => [payload, metadata.userId])).toEqual([[{ a: 10, b: [1] }, null]])
+  })
+
+  it('stands for one event: with another type, aggregate, tenant, payload or changes it is refused', async () => {
+    const { ac, sql } = await openLog({ major })
+    const first = { aggregate: { type: 'payment', id: '77' }, payload: { n: 1 }, id: 'payment-77', tenant: 'home' }
+    await ac.transaction((tx) => tx.emit('payment.taken', first))
+    const others: [string, object][] = [
+      ['payment.refunded', first],
+      ['payment.taken', { ...first, aggregate: { type: 'payment', id: '78' } }],
+      ['payment.taken', { ...first, tenant: undefined }],
+      ['payment.taken', { ...first, payload: { n: 2 } }],
+      ['payment.taken', { ...first, changes: { n: { old: 1, new: 2 } } }],
+    ]
+    for (const [type, event] of others) {
+      const other = { type, ...(event as typeof first) }
+      const refusal = { code: 'EVENT_ID_TAKEN', eventId: 'payment-77' }
+      await expect(ac.emitNow(type, other)).rejects.toMatchObject(refusal)
+      const batch = ac.transaction((tx) => tx.emit([{ type: 'lamp.lit', payload: {} }, other]))
+      await expect(batch).rejects.toMatchObject(refusal)
+    }
+    const byHand = sql.query(`select aftercommit.emit('payment.taken', null, null, '{}', id => 'payment-77')`)
+    await expect(byHand).rejects.toMatchObject({ code: 'AC017' })
+    expect((await ac.log.read()).map(({ id }) => id)).toEqual(['payment-77'])
+    // The content is known for as long as the id, which outlives its event.
+    await sql.query('delete from aftercommit.events')
+    await expect(ac.emitNow('payment.refunded', first)).rejects.toMatchObject({ code: 'EVENT_ID_TAKEN' })
+    await ac.emitNow('payment.taken', first)
+  })
+
+  it('taken by two transactions at once for two events belongs to the first to commit', async () => {
+    const { ac, url } = await openLog({ major })
+    const first = await connect(url)
+    await first.query('begin')
+    await ac.emit(first, 'payment.taken', definitely)
+    const second = ac.transaction((tx) => tx.emit('payment.refunded', definitely))
+    second.catch(() => {})
+    await sessionsWait(url, 1)
+    await first.query('commit')
+    await expect(second).rejects.toMatchObject({ code: 'EVENT_ID_TAKEN' })
+    expect((await ac.log.read()).map(({ type }) => type)).toEqual(['payment.taken'])
   })
 
   it('in a batch is answered with its first position, beside those that are new', async () => {
@@ -78,7 +118,7 @@ describe.each(SERVERS)('a chosen id on Postgres $major', ({ major }) => {
     const { ac, sql } = await openLog({ major })
     const emitted = await ac.transaction((tx) => tx.emit('payment.taken', definitely))
     const { rows } = await sql.query(
-      `select aftercommit.emit('payment.taken', null, null, '{}', id => 'payment-77') as position`,
+      `select aftercommit.emit('payment.taken', null, null, '{"n": 1}', id => 'payment-77') as position`,
     )
     expect(rows).toEqual([{ position: String(emitted.position) }])
   })

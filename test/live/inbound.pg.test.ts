@@ -68,6 +68,14 @@ describe('events from outside', () => {
     expect([again.status, again.body.events![0]!.duplicate]).toEqual([200, true])
   })
 
+  it('are duplicates when their sender builds them anew with another time', async () => {
+    const { ac, address } = await openInbound()
+    await send(address, lamp('1', { time: '2026-03-01T12:00:00Z' }))
+    const again = await send(address, lamp('1', { time: '2026-03-01T12:00:09Z', correlationid: 'x' }))
+    expect([again.status, again.body.events![0]!.duplicate]).toEqual([200, true])
+    expect(await ac.log.read({})).toHaveLength(1)
+  })
+
   it('are refused when an id comes again with other content, with everything beside it', async () => {
     const { ac, address } = await openInbound()
     await send(address, lamp('1'))

@@ -107,7 +107,7 @@ describe('an event from outside', () => {
       traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01',
     })
     expect(mistakes).toEqual([])
-    expect(received!.request).toMatchObject({
+    expect(received!).toMatchObject({
       type: 'lamp.lit',
       aggregate: { type: 'lamp', id: '7' },
       payload: given.data,
@@ -180,8 +180,8 @@ describe('an event from outside', () => {
   it('leaves prototypes alone whatever its keys are called', async () => {
     const data = JSON.parse('{"__proto__":{"admin":true},"constructor":{"prototype":{"admin":true}}}')
     const { received } = await read({ ...given, data })
-    expect(JSON.stringify(received!.request.payload)).toBe(JSON.stringify(data))
-    expect(Object.getPrototypeOf(received!.request.payload)).toBe(Object.prototype)
+    expect(JSON.stringify(received!.payload)).toBe(JSON.stringify(data))
+    expect(Object.getPrototypeOf(received!.payload)).toBe(Object.prototype)
     expect('admin' in {}).toBe(false)
     const inherited = Object.assign(Object.create({ id: '1', source: '/lamps' }), {
       specversion: '1.0',
@@ -202,9 +202,8 @@ describe('an event from outside', () => {
   })
 })
 
-describe('ids and digests', () => {
-  const idOf = async (more: object, context = {}) => (await read({ ...given, ...more }, context)).received!.request.id
-  const digestOf = async (more: object) => (await read({ ...given, ...more })).received!.digest
+describe('ids', () => {
+  const idOf = async (more: object, context = {}) => (await read({ ...given, ...more }, context)).received!.id
 
   it('makes one id of source and id, apart for every tenant', async () => {
     expect(await idOf({})).toBe(await idOf({ data: 1, type: 'lamp.broken' }))
@@ -216,23 +215,5 @@ describe('ids and digests', () => {
       idOf({}, { tenant: undefined }),
     ])
     expect(new Set([await idOf({}), ...others]).size).toBe(6)
-  })
-
-  it('tells content apart, and not the order of its keys', async () => {
-    const reordered = { data: { room: { floor: 1, name: 'hall' }, watts: 9.0 } }
-    expect(await digestOf(reordered)).toBe(await digestOf({}))
-    expect(await digestOf({ time: '2026-03-01T13:00:00+01:00' })).toBe(await digestOf({}))
-    const changed = [
-      { type: 'lamp.broken' },
-      { data: { watts: 9 } },
-      { data: null },
-      { time: '2026-03-01T12:00:01Z' },
-      { time: null },
-      { aggregatetype: 'lamp', aggregateid: '1' },
-      { previous: '{}' },
-      { changes: '{}' },
-    ]
-    const digests = await Promise.all([digestOf({}), ...changed.map(digestOf)])
-    expect(new Set(digests).size).toBe(changed.length + 1)
   })
 })

@@ -831,6 +831,24 @@ commit;
 begin;
 set local lock_timeout = 800;
 set local search_path = pg_catalog, pg_temp;
+-- why: an id that was chosen stands for one event: a hash of its content tells a repetition from another event.
+-- locks: event_ids, for a moment.
+-- older: keep
+
+alter table "aftercommit".event_ids add column content bytea;
+comment on column "aftercommit".event_ids.content is 'Hash of type, aggregate, tenant, payload and changes; null for ids from before it was kept.';
+
+create table "aftercommit".id_turns (turn integer primary key) with (fillfactor = 50);
+comment on table "aftercommit".id_turns is 'Rows that batches with chosen ids lock in order, so that they never wait for each other in a circle.';
+insert into "aftercommit".id_turns select turn from pg_catalog.generate_series(0, 63) turn;
+insert into "aftercommit".migrations (version, name, checksum, applied_by, breaks_older)
+values (11, 'event_content', '55c9e44297e208326ec341031c38f7bbc4c73c8eaf102e2ba841ab412442002d',
+        pg_catalog.concat_ws(' ', session_user, pg_catalog.current_setting('application_name')), false);
+commit;
+
+begin;
+set local lock_timeout = 800;
+set local search_path = pg_catalog, pg_temp;
 -- grants: emit
 -- Notes that a table is captured, for capture(), which runs as its caller. Refuses an aggregate type that has another source of
 -- events, and a caller who may not make triggers on the table.
@@ -2329,6 +2347,38 @@ $aftercommit$;
 revoke all on function "aftercommit"."has_swollen" from public;
 comment on function "aftercommit"."has_swollen" is 'Whether a payload that was taken for small is large as text: numbers with an exponent are stored in a few bytes. Other content of 16,000 bytes has no more than 100,000 characters. Inlined by the planner, like may_break_limits.';
 -- grants: none
+-- The hash of what an event says, by which a repetition under its id is told from another event. Times and metadata do not
+-- count: a sender that builds its event again stamps it anew. Inlined by the planner, and so without settings of its own.
+create or replace function "aftercommit".content_of(
+  p_type text, p_aggregate_type text, p_aggregate_id text, p_tenant text, p_payload jsonb, p_changes jsonb)
+returns bytea
+language sql stable as $aftercommit$
+  select pg_catalog.substring(pg_catalog.sha256(pg_catalog.convert_to(pg_catalog.jsonb_build_array(
+    p_type, p_aggregate_type, p_aggregate_id, p_tenant, p_payload, p_changes)::pg_catalog.text, 'UTF8')), 1, 16)
+$aftercommit$;
+revoke all on function "aftercommit"."content_of" from public;
+comment on function "aftercommit"."content_of" is 'The hash of what an event says, by which a repetition under its id is told from another event. Times and metadata do not count: a sender that builds its event again stamps it anew. Inlined by the planner, and so without settings of its own.';
+-- grants: none
+-- Where the event with a chosen id stands, as append answers; null where none has it. Raises when the id stands for another
+-- event: without that, the event of one service would vanish because another has taken its id. Ids from before content was
+-- kept have none to compare.
+create or replace function "aftercommit".place_of_id(p_id text, p_content bytea) returns text
+language plpgsql set search_path = pg_catalog, pg_temp as $aftercommit$
+declare
+  v_known record;
+begin
+  select position, version, content into v_known from "aftercommit".event_ids where id = p_id;
+  if not found then return null; end if;
+  if v_known.content <> p_content then
+    raise exception 'The id "%" stands for another event, at position %; nothing was emitted.', p_id, v_known.position
+      using errcode = 'AC017', detail = p_id, hint = 'Give each event an id of its own; repeat an event with the content it had.';
+  end if;
+  return concat_ws(':', v_known.position, v_known.version);
+end
+$aftercommit$;
+revoke all on function "aftercommit"."place_of_id" from public;
+comment on function "aftercommit"."place_of_id" is 'Where the event with a chosen id stands, as append answers; null where none has it. Raises when the id stands for another event: without that, the event of one service would vanish because another has taken its id. Ids from before content was kept have none to compare.';
+-- grants: none
 -- Takes the next version of a stream. The row lock comes before nextval, so that inside a stream the order of versions
 -- is the order of positions.
 create or replace function "aftercommit".next_version(p_aggregate_type text, p_aggregate_id text, p_adopted boolean) returns bigint
@@ -2372,6 +2422,7 @@ declare
   v_position bigint;
   v_bytes integer;
   v_known text;
+  v_content bytea;
 begin
   if p_level < 0 then
     raise exception 'The schema was migrated by a newer aftercommit, which processes of this version must not write to; nothing was emitted.'
@@ -2394,8 +2445,9 @@ begin
     end if;
   end if;
   if p_extra ? 'chosen' then
-    select concat_ws(':', position, version) into v_known from "aftercommit".event_ids where id = p_id;
-    if found then return v_known; end if;
+    v_content := "aftercommit".content_of(p_type, p_aggregate_type, p_aggregate_id, p_extra ->> 'tenant', p_payload, p_extra -> 'changes');
+    v_known := "aftercommit".place_of_id(p_id, v_content);
+    if v_known is not null then return v_known; end if;
   end if;
 
   if p_aggregate_type is not null then
@@ -2405,8 +2457,8 @@ begin
       if v_version - 1 <> (p_extra ->> 'expected')::bigint then
         -- The transaction that had the row of the stream before may have appended this very id: then it is no conflict.
         if p_extra ? 'chosen' then
-          select concat_ws(':', position, version) into v_known from "aftercommit".event_ids where id = p_id;
-          if found then
+          v_known := "aftercommit".place_of_id(p_id, v_content);
+          if v_known is not null then
             update "aftercommit".streams set version = version - 1
              where aggregate_type = p_aggregate_type and aggregate_id = p_aggregate_id;
             return v_known;
@@ -2435,7 +2487,7 @@ begin
   end if;
   v_position := nextval('"aftercommit".positions');
   if p_extra ? 'chosen' then
-    insert into "aftercommit".event_ids (id, position, version) values (p_id, v_position, v_version)
+    insert into "aftercommit".event_ids (id, position, version, content) values (p_id, v_position, v_version, v_content)
     on conflict (id) do nothing;
     if not found then
       -- Somebody else's append of the same id committed while this one waited for it: theirs is the event. The version
@@ -2444,8 +2496,7 @@ begin
         update "aftercommit".streams set version = version - 1
          where aggregate_type = p_aggregate_type and aggregate_id = p_aggregate_id;
       end if;
-      select position, version into strict v_position, v_version from "aftercommit".event_ids where id = p_id;
-      return concat_ws(':', v_position, v_version);
+      return "aftercommit".place_of_id(p_id, v_content);
     end if;
   end if;
   insert into "aftercommit".events (position, id, type, aggregate_type, aggregate_id, version, tenant, payload, changes, previous, metadata, occurred_at)
@@ -2841,6 +2892,21 @@ end
 $aftercommit$;
 revoke all on function "aftercommit"."emit" from public;
 comment on function "aftercommit"."emit" is 'Emits an event from SQL, in the transaction of the caller, and returns its position. User, cause and tenant come from the session settings aftercommit.*, where '''' counts as unset; the parameter `tenant` wins over its setting. `previous` is the image before the change. An event with a payload and nothing else takes a short way: one expression finds it without fault, and append() writes it as it is. The long way names the fault, and builds metadata and extras.';
+-- grants: run
+-- Lets batches that append chosen ids take their turn, in one order, by groups of ids: two of them with the same ids in another
+-- order would each hold what the other waits for. Rows of a table that roles have no rights on: advisory locks could be taken,
+-- and kept, by any role that connects.
+create or replace function "aftercommit".lock_ids(p_ids text[]) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $aftercommit$
+begin
+  perform from "aftercommit".id_turns
+    where turn in (select get_byte(sha256(convert_to(id, 'UTF8')), 0) & 63 from unnest(p_ids) id)
+    order by turn
+      for update;
+end
+$aftercommit$;
+revoke all on function "aftercommit"."lock_ids" from public;
+comment on function "aftercommit"."lock_ids" is 'Lets batches that append chosen ids take their turn, in one order, by groups of ids: two of them with the same ids in another order would each hold what the other waits for. Rows of a table that roles have no rights on: advisory locks could be taken, and kept, by any role that connects.';
 -- grants: run
 -- Publishes the frontier, on which other processes, standbys and bridges rely. It never moves back within an epoch. False
 -- tells the caller to run check_log: the epoch is another one, or the sequence, the witness or the identity of the server
@@ -3717,8 +3783,10 @@ values ('capture/register_capture', 'function', 'register_capture', null, '04a4b
        ('log/may_break_limits', 'function', 'may_break_limits', null, '3406d563671389ba71bb69be08506dcb8db1d78bbb692c880d77d9a072bf08ac', 1),
        ('log/check_event', 'function', 'check_event', null, '16a5264e22c105313a615a5722e662a840fce53b738d528d558d6147c7054662', 1),
        ('log/has_swollen', 'function', 'has_swollen', null, '413a2e6afa802f690badf437a45638065cfe321e0b5df162de12d6c337ebbbfe', 1),
+       ('log/content_of', 'function', 'content_of', null, '5222422236d196f679f523837641d35f7d8465ae1859ad0fb5ce13487e3912db', 1),
+       ('log/place_of_id', 'function', 'place_of_id', null, '9db09c3c2a7c7694a0a03b4e9edacb9da8bb8548b798ec4f65ffe3afd133f0d6', 1),
        ('log/next_version', 'function', 'next_version', null, 'e6ed26ba5d5e54c1cd9d5d0dcfb1b251a824cb012ac0be3a7a31ab73afa0197f', 1),
-       ('log/append', 'function', 'append', null, 'a948290ab4ac5b8ff34cda91f25bb582833b683babe0e781ab21d2ce19c52757', 1),
+       ('log/append', 'function', 'append', null, 'c5b0c562f9e96357b6bd0813b6506b2e9c6a124ba1aca5bc6033317d1bfe3185', 1),
        ('log/append_many', 'function', 'append_many', null, 'f9ec015b600108ad2ab22051481050c8972af938875b4b31a20ae9ddb541824b', 1),
        ('log/log_identity', 'function', 'log_identity', null, '5a103ba1d69f974c953683c99b1c74b1205d852c5e3657b3ba21ccc856847f86', 1),
        ('log/witness_is_gone', 'function', 'witness_is_gone', null, '59c24d5ae211a728e2312346432f131965c75b04f786e853ec07dbeb3f8f01af', 1),
@@ -3727,6 +3795,7 @@ values ('capture/register_capture', 'function', 'register_capture', null, '04a4b
        ('log/check_log', 'function', 'check_log', null, '0cc7d8123f16f3beb830f738e4d6d1f94887fe976586c0bc8aac28ef2cb265a5', 1),
        ('log/declare_stream', 'function', 'declare_stream', null, '12559c9c9481b7f42a0892ea6684ac469bf37cb305509a01af84a07dd2f6528f', 1),
        ('log/emit', 'function', 'emit', null, '07bf5aaf3febf6aa8861b281cc208b2a34f767ce8152d1df90cd8b51ba5e6138', 1),
+       ('log/lock_ids', 'function', 'lock_ids', null, 'b55e3adc71fecc31d700a137616ba2bfae9c22af699db629b09dd090d17a554f', 1),
        ('log/publish_frontier', 'function', 'publish_frontier', null, '26f31d0c41220f0cd40dd9b12ab6041dbfda734937a110b69a910921ff087bbd', 1),
        ('log/refuse_truncate', 'function', 'refuse_truncate', null, 'f78cd69ac44152d518c253ce3a0b91ee14dd9dbd013722896dc474c9b4594902', 1),
        ('log/ring', 'function', 'ring', null, 'a8b6bfcc3635ac2651d26205c20a88698f9087fc20a7b6f26ea3e6a63b112495', 1),
