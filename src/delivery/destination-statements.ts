@@ -1,5 +1,6 @@
 /** What destinations can take and how they are, shared by all processes. */
 import type { Queryable } from '../postgres/index.ts'
+import { LONGEST_ASKED_MS } from '../runtime/index.ts'
 
 /** So many failures in a row open the circuit. */
 const CIRCUIT_THRESHOLD = 5
@@ -74,9 +75,6 @@ export async function noteSuccess(db: Queryable, destination: string): Promise<b
   return rows[0]?.wasOpen ?? false
 }
 
-/** A destination that asks for more than this does not mean it. */
-const LONGEST_REST_MS = 24 * 60 * 60 * 1_000
-
 /** It asked to be left alone for so long: nothing else is sent there meanwhile. */
 export async function letRest(db: Queryable, destination: string, forMs: number): Promise<void> {
   await db.query(
@@ -84,6 +82,6 @@ export async function letRest(db: Queryable, destination: string, forMs: number)
      values ($1::text, clock_timestamp() + make_interval(secs => ($2::text)::float8 / 1000))
      on conflict (destination) do update
        set resting_until = greatest(d.resting_until, excluded.resting_until), changed_at = clock_timestamp()`,
-    [destination, String(Math.min(forMs, LONGEST_REST_MS))],
+    [destination, String(Math.min(forMs, LONGEST_ASKED_MS))],
   )
 }

@@ -10,7 +10,7 @@
 export { type Claiming, createDelivering, type Delivering, type DeliveryOptions } from './deliveries.ts'
 export type { Delivery, DeliveryKind, NewDelivery, RunContext, Work } from './delivery.ts'
 export { type DestinationLimits, saveLimits } from './destination-statements.ts'
-export { decideOutcome, NotNow } from './failure.ts'
+export { decideOutcome } from './failure.ts'
 export { diagnoseDeliveries } from './inspect-findings.ts'
 export type { DeliveryDetails, DeliveryFilter, DeliveryRecord, DeliveryState } from './inspect-statements.ts'
 export type { DeliveryPause, DestinationState, OrphanedWork, WorkName } from './inspect-work.ts'

@@ -3,9 +3,9 @@ import { copyEvent, type ErrorRecord, toErrorRecord } from '../dead-letters/inde
 import { stringifyJson } from '../events/index.ts'
 import { classify, type Database } from '../postgres/index.ts'
 import { type Logger, reconnectDelay, type ThrottledLog } from '../runtime/index.ts'
-import { afterFailure } from '../subscriptions/index.ts'
+import { adviceOf, afterFailure, NotNow } from '../subscriptions/index.ts'
 import type { CountAttempt } from './attempt-count.ts'
-import { decideOutcome, NotNow, tellingOf } from './failure.ts'
+import { decideOutcome } from './failure.ts'
 import { type Burial, buryDelivery } from './letter-statements.ts'
 import type { Run } from './run.ts'
 import type { Settler } from './settler.ts'
@@ -55,7 +55,7 @@ export async function fail(parts: OutcomeParts, run: Run, error: unknown): Promi
       'warn',
       `retry ${work.name} ${kindOf(error)}`,
       { ...fieldsOf(run), delay_ms: outcome.delayMs, err: error },
-      retryLine(outcome.counts, tellingOf(error).local === true, delivery.attempt, work.retry.maxAttempts),
+      retryLine(outcome.counts, adviceOf(error).local === true, delivery.attempt, work.retry.maxAttempts),
     )
   }
   parts.settler.failed({

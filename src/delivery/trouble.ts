@@ -4,8 +4,9 @@
  */
 import { type Database, recordAudit } from '../postgres/index.ts'
 import type { Clock, Logger } from '../runtime/index.ts'
+import { adviceOf } from '../subscriptions/index.ts'
 import { letRest, noteFailure, noteSuccess } from './destination-statements.ts'
-import { isDestinationFault, tellingOf } from './failure.ts'
+import { isDestinationFault } from './failure.ts'
 import { ITSELF, pauseIfWorking } from './pause-statements.ts'
 import { nudgeWorkers, type WorkerNews } from './worker-statements.ts'
 
@@ -75,7 +76,7 @@ export function createTrouble({
   }
 
   async function tell({ kind, name, destination }: Attempted, error: unknown): Promise<void> {
-    const { retryAfterMs, gone } = tellingOf(error)
+    const { retryAfterMs, gone } = adviceOf(error)
     if (gone === true) {
       const by = { who: ITSELF, reason: 'its destination said that it is gone' }
       const isFirst = await database.control.transaction(async (tx) => {
@@ -117,7 +118,7 @@ export function createTrouble({
     forgive,
     async blame(attempted, error) {
       // Nothing was sent, so nothing is known of the destination.
-      if (tellingOf(error).local === true) return
+      if (adviceOf(error).local === true) return
       const { kind, name, destination } = attempted
       // Said again by the next failure, should this be lost: the attempt itself must not depend on it.
       await tell(attempted, error).catch((fault) => {

@@ -35,6 +35,9 @@ export function reconnectDelay(attempt: number, random: () => number = Math.rand
 
 const RECONNECT: Backoff = { strategy: 'exponential', initialMs: 200, maxMs: 10_000, jitter: 0.5 }
 
+/** A destination may ask for ten years; a day is enough. */
+export const LONGEST_ASKED_MS = 24 * 60 * 60 * 1_000
+
 // 2^52 times the shortest delay is beyond any maximum; a higher power would end in Infinity, and 0 * Infinity in NaN.
 const HIGHEST_POWER = 52
 

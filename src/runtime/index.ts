@@ -7,7 +7,7 @@
  */
 
 export { type AnswerRules, checkAnswer } from './answer.ts'
-export { type Backoff, type BackoffStrategy, backoffDelay, reconnectDelay } from './backoff.ts'
+export { type Backoff, type BackoffStrategy, backoffDelay, LONGEST_ASKED_MS, reconnectDelay } from './backoff.ts'
 export { type Batcher, type BatcherOptions, createBatcher } from './batcher.ts'
 export { type BisectStep, bisect } from './bisect.ts'
 export { type Clock, systemClock } from './clock.ts'

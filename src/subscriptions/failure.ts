@@ -12,8 +12,8 @@
  */
 import { AftercommitError } from '../errors.ts'
 import { type Committed, classify, isRepeatable, isServerFault, isStorageFault, sqlstateOf } from '../postgres/index.ts'
-import { backoffDelay, type RetryPolicy } from '../runtime/index.ts'
-import { GiveUp, RetryAfter } from './words.ts'
+import { backoffDelay, LONGEST_ASKED_MS, type RetryPolicy } from '../runtime/index.ts'
+import { type Advice, GiveUp, NotNow, RetryAfter } from './words.ts'
 
 export type Verdict =
   /** `counts`: it was an attempt. `isFault`: the database or the path to it may have had a part. */
@@ -31,6 +31,8 @@ export interface FailedTry {
   readonly byHandler: boolean
   /** The connection of the transaction in which the handler ran was lost: nothing of it happened. */
   readonly connectionLost: boolean
+  /** What a destination said, where the error comes from one. */
+  readonly advice?: Advice | undefined
   /** By this process, between the fault before and the beginning of this attempt. */
   readonly committed: Committed
 }
@@ -53,29 +55,34 @@ export function decideCall(
 ): Verdict | Unavailable {
   const verdict = decideFailure(failed, policy, random)
   if (outages === undefined || (verdict.kind === 'dead' && verdict.hopeless)) return verdict
-  const { error } = failed
-  const delayMs = error instanceof RetryAfter ? waitOf(error) : backoffDelay(outages + 1, policy, random)
+  const delayMs = delayAfter(failed.error, failed.advice, backoffDelay(outages + 1, policy, random))
   return { kind: 'unavailable', delayMs }
 }
 
 export function decideFailure(failed: FailedTry, policy: RetryPolicy, random: () => number = Math.random): Verdict {
-  const { error, attempt, faults } = failed
-  if (error instanceof GiveUp || isHopeless(error)) return { kind: 'dead', hopeless: true }
+  const { error, attempt, faults, advice } = failed
+  if (error instanceof NotNow) return { kind: 'retry', delayMs: error.delayMs, counts: false, isFault: false }
+  if (advice?.local)
+    return { kind: 'retry', delayMs: backoffDelay(1, LOCAL_DELAY, random), counts: false, isFault: false }
+  if (error instanceof GiveUp || isHopeless(error) || advice?.transient === false)
+    return { kind: 'dead', hopeless: true }
   const fault = faultOf(failed)
   const isFault = fault !== undefined
   if (isFault && !isCounted(fault, failed))
     return { kind: 'retry', delayMs: backoffDelay(faults + 1, FAULT_BACKOFF, random), counts: false, isFault }
   if (attempt >= policy.maxAttempts) return { kind: 'dead', hopeless: false }
-  const delayMs = error instanceof RetryAfter ? waitOf(error) : backoffDelay(attempt, policy, random)
+  const delayMs = delayAfter(error, advice, backoffDelay(attempt, policy, random))
   return { kind: 'retry', delayMs, counts: true, isFault }
 }
 
-/** A destination may ask for ten years; a day is enough. */
-const LONGEST_WAIT_MS = 24 * 60 * 60 * 1_000
-function waitOf({ delayMs }: RetryAfter): number {
-  return Math.min(delayMs, LONGEST_WAIT_MS)
+/** A handler knows best when to come back. A destination may ask for more patience than the policy has, never for less. */
+function delayAfter(error: unknown, advice: Advice | undefined, byPolicyMs: number): number {
+  if (error instanceof RetryAfter) return Math.min(error.delayMs, LONGEST_ASKED_MS)
+  return Math.max(byPolicyMs, Math.min(advice?.retryAfterMs ?? 0, LONGEST_ASKED_MS))
 }
 
+/** Between attempts while this host lacks something. */
+const LOCAL_DELAY = { strategy: 'fixed', initialMs: 5_000, maxMs: 6_250 } as const
 const FAULT_BACKOFF = { strategy: 'exponential', initialMs: 100, maxMs: 10_000 } as const
 /** The first fault in a row that may count without other evidence; by then about 30 s have passed. */
 const FIRST_COUNTED = 10

@@ -2,9 +2,10 @@
  * Effects as work: the handler is called with the effect, and what it returns is an input, applied in the transaction that
  * ends the effect. A process that dies in between does the effect again, with the same idempotency key.
  */
-import { type Delivery, NotNow, type RunContext, type Work } from '../delivery/index.ts'
+import type { Delivery, RunContext, Work } from '../delivery/index.ts'
 import { AftercommitError } from '../errors.ts'
 import { parseRetry, runWithCause, toMs } from '../runtime/index.ts'
+import { NotNow } from '../subscriptions/index.ts'
 import { causeFrom, chainFrom } from './chain.ts'
 import { effectWorkName } from './names.ts'
 import { createPatience, endingOf, letterEvent, RETRY, type RunningParts, TIMEOUT, whilePaused } from './registered.ts'

@@ -1,8 +1,9 @@
 /** A workflow as this process runs it, and what its parts share. */
-import { type Delivery, NotNow, type RunContext } from '../delivery/index.ts'
+import type { Delivery, RunContext } from '../delivery/index.ts'
 import { AftercommitEvent } from '../events/index.ts'
 import type { Transaction } from '../postgres/index.ts'
 import type { Logger } from '../runtime/index.ts'
+import { NotNow } from '../subscriptions/index.ts'
 import type { StoredChain } from './chain.ts'
 import type { Engine, ExecuteRequest } from './engine.ts'
 import type { InstanceRef, WorkflowStore } from './store.ts'

@@ -1,6 +1,8 @@
+import { LONGEST_ASKED_MS } from '../../runtime/index.ts'
+
 /**
- * `Retry-After` as a delay: whole seconds or a date. What a receiver asks for is honoured up to an hour, as nobody's
- * delivery should sleep for ten years; a date that has passed and nonsense count as not having asked.
+ * `Retry-After` as a delay: whole seconds or a date, 24 hours at most. A date that has passed and nonsense count as not
+ * having asked.
  */
 export function parseRetryAfter(value: string | undefined, now: Date): number | undefined {
   if (value === undefined) return undefined
@@ -11,9 +13,8 @@ export function parseRetryAfter(value: string | undefined, now: Date): number | 
   return Number.isNaN(ms) ? undefined : clamp(ms)
 }
 
-const LONGEST_MS = 3_600_000
 const HTTP_DATE = /^[A-Za-z]{3,9},? .{10,40}$/
 
 function clamp(ms: number): number | undefined {
-  return ms <= 0 ? undefined : Math.min(ms, LONGEST_MS)
+  return ms <= 0 ? undefined : Math.min(ms, LONGEST_ASKED_MS)
 }
