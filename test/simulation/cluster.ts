@@ -1,13 +1,13 @@
 /** The processes of a run, each with the production keeper and runners, and their end and restart. */
 import { createHealth, createRegistry, silentLogger } from '../../src/runtime/index.ts'
-import type { Definition } from '../../src/subscriptions/index.ts'
-import { toDefinition } from '../../src/subscriptions/index.ts'
+import { type CallContext, type Definition, type HandlerContext, toDefinition } from '../../src/subscriptions/index.ts'
 import { Keeper } from '../../src/subscriptions/keeper.ts'
 import { createSubscriptionMetrics } from '../../src/subscriptions/metrics.ts'
 import type { Store } from './database/store.ts'
 import type { Handlers } from './handlers.ts'
 import type { Ledger } from './ledger.ts'
 import { type Log, SimulatedTailer } from './log.ts'
+import { createObserver, type SimulatedObserver } from './observer.ts'
 import { Path } from './path.ts'
 import type { Plan } from './plan.ts'
 import { Process } from './process.ts'
@@ -18,6 +18,7 @@ export interface Running {
   readonly path: Path
   readonly tailer: SimulatedTailer
   readonly keeper: Keeper
+  readonly observers: readonly SimulatedObserver[]
 }
 
 export interface ClusterParts {
@@ -57,16 +58,27 @@ export class Cluster {
     const { path } = this.places[place]!
     process.die(lockMs)
     path.cut(true)
-    for (const ledger of this.#parts.ledgers) ledger.died((call) => process.calls.has(call))
+    for (const ledger of this.#parts.ledgers) ledger.died(process.name)
     this.places[place] = undefined
     process.world.after(process.world.random.between(10, 3_000), () => this.#start(place))
   }
 
-  /** As a rolling restart does it. */
-  stop({ process, keeper }: Running): void {
+  /** As a rolling restart does it: subscriptions first, so that nothing more is asked of the workers. */
+  stop({ process, keeper, observers }: Running): void {
     process.world.note(() => `${process.name} is asked to stop`)
     const gone = () => this.kill(process, 0)
-    keeper.stop().then(gone, gone)
+    const stopped = keeper.stop().catch(() => {})
+    stopped.then(() => Promise.all(observers.map((one) => one.delivering.service.stop()))).then(gone, gone)
+  }
+
+  /** Processes with an open connection hear it after a moment. */
+  tell(hears: (one: SimulatedObserver) => void): void {
+    for (const { process, observers } of this.running) {
+      if (process.world.now < process.cutUntil) continue
+      process.after(process.world.random.next() * 20, () => {
+        if (process.lock.holds) for (const one of observers) hears(one)
+      })
+    }
   }
 
   #start(place: number): void {
@@ -103,17 +115,26 @@ export class Cluster {
         storeStacks: false,
       }),
     })
-    for (const ledger of this.#parts.ledgers) keeper.add(this.#define(ledger, process, keeper))
-    this.places[place] = { process, path, tailer, keeper }
+    const observers: SimulatedObserver[] = []
+    for (const ledger of this.#parts.ledgers) {
+      const termOf = () => Number(keeper.runner(ledger.plan.id)!.lease.term)
+      if (ledger.plan.actions === 0) {
+        keeper.add(this.#definePlain(ledger, process, termOf))
+        continue
+      }
+      const observer = createObserver({ process, path, ledger, handlers: this.#parts.handlers, termOf })
+      observers.push(observer)
+      keeper.add(this.#defineObserver(ledger, observer))
+    }
+    this.places[place] = { process, path, tailer, keeper, observers }
     world.note(() => `${process.name} starts`)
+    for (const { delivering } of observers) void delivering.service.start()
     void keeper.start()
   }
 
-  #define(ledger: Ledger, process: Process, keeper: Keeper): Definition {
+  #definePlain(ledger: Ledger, process: Process, termOf: () => number): Definition {
     const { store, handlers } = this.#parts
-    const { id, onFailure, concurrency, checkpoint, actions, mostUnsaved } = ledger.plan
-    const isObserver = actions > 0
-    const termOf = () => Number(keeper.runner(id)!.lease.term)
+    const { id, onFailure, concurrency, checkpoint } = ledger.plan
     return toDefinition(
       {
         id,
@@ -121,17 +142,34 @@ export class Cluster {
         concurrency,
         checkpoint,
         retry: { maxAttempts: 3, initialDelay: '50ms', maxDelay: '1s' },
-        timeout: isObserver ? '3d' : '6s',
-        handle: (event, context) =>
-          isObserver
-            ? handlers().observe(process, ledger, termOf(), event, context)
-            : handlers().handle(process, ledger, termOf(), event, context),
+        timeout: '6s',
+        handle: (event, context) => handlers().handle(process, ledger, termOf(), event, context),
+      },
+      store.isOff('order of keys') ? { keyOf: (event) => event.id } : {},
+    )
+  }
+
+  /** As the engine of observers defines its subscription. */
+  #defineObserver({ plan }: Ledger, { executor, begin }: SimulatedObserver): Definition {
+    const toCall = (context: HandlerContext) => ({
+      signal: () => context.signal,
+      leaving: (context as CallContext).leaving,
+    })
+    return toDefinition(
+      {
+        id: plan.id,
+        concurrency: plan.concurrency,
+        timeout: '3d',
+        onFailure: 'skip',
+        handle: (event, context) => executor.handle(event, toCall(context)),
       },
       {
-        kind: isObserver ? 'observers' : 'subscription',
-        leaves: isObserver,
-        mostUnsaved: store.isOff('bound') ? Number.POSITIVE_INFINITY : mostUnsaved,
-        ...(isObserver || store.isOff('order of keys') ? { keyOf: (event) => event.id } : {}),
+        kind: 'observers',
+        begin,
+        handleSuspect: (event, context) => executor.handle(event, { ...toCall(context), isSuspect: true }),
+        keyOf: (event) => event.id,
+        mostUnsaved: this.#parts.store.isOff('bound') ? Number.POSITIVE_INFINITY : plan.mostUnsaved,
+        leaves: true,
       },
     )
   }

@@ -1,22 +1,33 @@
 /** The outside world: handlers and receivers that succeed, fail, take long, hang, or end their process. */
 import type { AnyEvent } from '../../src/log/index.ts'
-import type { CallContext } from '../../src/subscriptions/handler-call.ts'
-import { type HandlerContext, Leftovers, type LeftRow } from '../../src/subscriptions/index.ts'
+import type { HandlerContext } from '../../src/subscriptions/index.ts'
 import { REFUSED } from './database/saves.ts'
-import { type Ledger, ownerOf } from './ledger.ts'
+import type { Ledger, LedgerCall } from './ledger.ts'
 import type { Plan } from './plan.ts'
 import type { Process } from './process.ts'
 import type { Random } from './random.ts'
 
 /** How calls of one event, or of one of its actions, go. */
 interface Fate {
-  readonly kind: 'good' | 'poison' | 'hanging'
-  isAtOnce: boolean
-  isSlow: boolean
-  /** So many calls fail, end the process, or hang, before one is good. */
+  /** It never succeeds. */
+  readonly isPoison: boolean
+  readonly isAtOnce: boolean
+  readonly isSlow: boolean
+  /** So many calls hang, fail, or end the process, before one is good. */
+  hangs: number
   failures: number
   deaths: number
-  readonly refused: 'row' | 'run' | undefined
+  /** What an error says. */
+  readonly error: string
+}
+
+export interface CallParts {
+  readonly process: Process
+  readonly ledger: Ledger
+  readonly call: LedgerCall
+  readonly event: AnyEvent
+  /** Fires when the call is given up. */
+  readonly signal: () => AbortSignal
 }
 
 export class Handlers {
@@ -37,118 +48,58 @@ export class Handlers {
 
   /** The handler of a plain subscription. */
   handle(process: Process, ledger: Ledger, term: number, event: AnyEvent, context: HandlerContext): unknown {
-    return this.#call(process, ledger, term, event, context, undefined)
+    if (process.isDead) return NEVER
+    const call = ledger.begins(event, term, process.name, context.redriven)
+    return this.call({ process, ledger, call, event, signal: () => context.signal })
   }
 
-  /** The handler of an observer: each action is called, and leaves a row when that fails. */
-  observe(process: Process, ledger: Ledger, term: number, event: AnyEvent, context: HandlerContext): unknown {
-    const { leaving } = context as CallContext
-    const left = new Leftovers(leaving?.writeEarly)
-    const settled = leaving?.settled ?? []
-    const pending: Promise<void>[] = []
-    for (let n = 1; n <= ledger.plan.actions; n++) {
-      const owner = ownerOf(ledger.plan, n)
-      if (settled.includes(owner)) continue
-      const failed = () => {
-        left.rows.push(this.#rowOf(event, owner))
-        left.ended(owner)
-      }
-      try {
-        const called = this.#call(process, ledger, term, event, context, owner)
-        if (called instanceof Promise) {
-          const cancel = process.after(1_000, () => left.slow())
-          pending.push(
-            called.finally(cancel).catch((error) => {
-              if (context.signal.aborted) throw error
-              failed()
-            }),
-          )
-        }
-      } catch {
-        failed()
-      }
-    }
-    const fate = this.#fateOf(`${ledger.plan.id} ${event.id}`)
-    const finish = () => {
-      if (fate.refused === 'run') left.runs.push(REFUSED.run as unknown as object)
-      return left
-    }
-    if (pending.length === 0) return left.isEmpty ? undefined : finish()
-    return Promise.allSettled(pending).then((ends) => {
-      const failed = ends.find((end) => end.status === 'rejected')
-      if (!failed) return finish()
-      left.drop()
-      throw failed.reason
-    })
-  }
-
-  #call(
-    process: Process,
-    ledger: Ledger,
-    term: number,
-    event: AnyEvent,
-    context: HandlerContext,
-    owner: string | undefined,
-  ): unknown {
-    if (process.isDead) return new Promise(() => {})
-    const fate = this.#fateOf(`${owner ?? ledger.plan.id} ${event.id}`, owner === undefined)
-    const call = ledger.begins(event, term, context.redriven, owner)
-    process.calls.add(call)
-    const end = (isGood: boolean) => {
-      process.calls.delete(call)
-      ledger.ends(call, isGood)
-    }
-    process.world.note(() => `${process.name}: call of ${owner ?? ledger.plan.id} with ${event.id}, term ${term}`)
+  /** What the code under test calls has begun: returns, throws or gives a promise, as it was decided for this event. */
+  call({ process, ledger, call, event, signal }: CallParts): unknown {
+    const { world } = process
+    const what = `${call.owner ?? ledger.plan.id} with ${event.id}`
+    const fate = this.#fateOf(what)
+    world.note(() => `${process.name}: call of ${what}${call.term > 0 ? `, term ${call.term}` : ''}`)
     if (fate.deaths > 0) {
       fate.deaths--
-      ledger.goesOn(call)
       this.#kill(process)
-      return new Promise(() => {})
+      return NEVER
     }
-    const fails = fate.kind === 'poison' || fate.failures > 0
+    if (fate.hangs > 0) {
+      fate.hangs--
+      ledger.goesOn(call)
+      return this.#hang(process, ledger, call, signal())
+    }
+    const isGood = !fate.isPoison && fate.failures === 0
     if (fate.failures > 0) fate.failures--
     if (fate.isAtOnce) {
-      end(!fails)
-      if (fails) throw new Error('this call fails')
+      ledger.ends(call, isGood)
+      if (!isGood) throw new Error(fate.error)
       return undefined
     }
     ledger.goesOn(call)
-    const hangs = fate.kind === 'hanging' && fails
     return new Promise<void>((resolve, reject) => {
-      const finish = (isGood: boolean) => {
-        // The owner gave the call up: how it ends is heard by nobody.
-        const isHeard = !context.signal.aborted
-        process.world.note(() => `${process.name}: end of ${owner ?? ledger.plan.id} with ${event.id}: ${isGood}`)
-        end(isGood && isHeard)
+      process.after(this.#random.next() * (fate.isSlow ? 4_000 : 10), () => {
+        world.note(() => `${process.name}: end of ${what}: ${isGood ? 'good' : 'failed'}`)
+        // Of a call that was given up nobody hears how it ends.
+        ledger.ends(call, isGood && !signal().aborted)
         if (isGood) resolve()
-        else reject(new Error('this call fails'))
-      }
-      if (!hangs) {
-        process.after(this.#random.next() * (fate.isSlow ? 4_000 : 10), () => finish(!fails))
-        return
-      }
-      const abandon = () => {
-        ledger.ends(call, false)
-        process.after(this.#random.next() * 1_000, () => finish(false))
-      }
-      if (context.signal.aborted) abandon()
-      else context.signal.addEventListener('abort', abandon, { once: true })
+        else reject(new Error(fate.error))
+      })
     })
   }
 
-  #rowOf(event: AnyEvent, owner: string): LeftRow {
-    const { refused } = this.#fateOf(`${owner} ${event.id}`)
-    return {
-      lane: { kind: 'action', name: owner, destination: '', tenant: '', priority: 0 },
-      owner,
-      key: null,
-      eventId: event.id,
-      payload: JSON.stringify(refused === 'row' ? REFUSED.row : 'accepted'),
-      delayMs: 0,
-    }
+  #hang(process: Process, ledger: Ledger, call: LedgerCall, signal: AbortSignal): Promise<void> {
+    return new Promise((_, reject) => {
+      const abandon = () => {
+        ledger.ends(call, false)
+        process.after(this.#random.next() * 1_000, () => reject(new Error('given up')))
+      }
+      if (signal.aborted) abandon()
+      else signal.addEventListener('abort', abandon, { once: true })
+    })
   }
 
-  #fateOf(name: string, mayHang = false): Fate {
+  #fateOf(name: string): Fate {
     const known = this.#fates.get(name)
     if (known) return known
     const random = this.#random
@@ -157,17 +108,22 @@ export class Handlers {
     if (isPoison) this.#poison++
     const isDeadly = this.#deadly < fates.deadly && random.chance(0.1)
     if (isDeadly) this.#deadly++
-    const isHanging = mayHang && !isPoison && !this.#isHealed() && random.chance(fates.hanging)
+    const hangs = !isPoison && !this.#isHealed() && random.chance(fates.hanging) ? 1 : 0
     // With events that never succeed, a streak of others that ran out of attempts would make the subscription wait for ever.
+    const failures = random.chance(fates.flaky) ? random.whole(1, fates.poison > 0 ? 2 - hangs : 4) : 0
     const fate: Fate = {
-      kind: isPoison ? 'poison' : isHanging ? 'hanging' : 'good',
-      isAtOnce: !isHanging && random.chance(fates.atOnce),
+      isPoison,
+      isAtOnce: hangs === 0 && random.chance(fates.atOnce),
       isSlow: random.chance(fates.slow),
-      failures: isHanging ? 1 : random.chance(fates.flaky) ? random.whole(1, fates.poison > 0 ? 2 : 4) : 0,
+      hangs,
+      failures,
       deaths: isDeadly ? random.whole(1, 9) : 0,
-      refused: random.chance(fates.refusedContent) ? random.pick(['row', 'run'] as const) : undefined,
+      error: random.chance(fates.refusedContent) ? random.pick([REFUSED.row, REFUSED.run]) : 'this call fails',
     }
     this.#fates.set(name, fate)
     return fate
   }
 }
+
+/** The answer in a process that is gone. */
+const NEVER = new Promise<never>(() => {})

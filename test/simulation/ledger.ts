@@ -6,10 +6,11 @@
  *   nothing comes back       a checkpoint never moves back, nor takes an event out that it had passed
  *   nothing is called twice  not again by the owner that succeeded, not once a checkpoint has passed it, and not more of what
  *                            had begun before the owner changed than its bound
- *   nothing is left twice    an action has one row or letter
+ *   nothing is left twice    an action has one row or letter (action-ledger.ts)
  *   order                    an event begins when all earlier ones of its key are over, and no call of its key is under way
  */
 import type { AnyEvent } from '../../src/log/index.ts'
+import { ActionLedger } from './action-ledger.ts'
 import { contains } from './database/ranges.ts'
 import type { Store } from './database/store.ts'
 import type { SubscriptionPlan } from './plan.ts'
@@ -18,9 +19,9 @@ export interface LedgerCall {
   readonly position: number
   readonly key: string
   readonly term: number
+  readonly process: string
+  /** Of an action. */
   readonly owner: string | undefined
-  /** It returned a promise. */
-  isAsync: boolean
 }
 
 export class Ledger {
@@ -40,23 +41,24 @@ export class Ledger {
   /** By term: positions that have begun and are in no committed checkpoint of this term. */
   readonly #unsaved = new Map<number, Set<number>>()
   readonly #running = new Set<LedgerCall>()
-  /** By event and action: the term in which it was done, or what it left. */
-  readonly #actions = new Map<string, { doneIn?: number; left?: 'row' | 'letter' }>()
+  readonly actions: ActionLedger
 
   constructor(plan: SubscriptionPlan, store: Store, fail: (violation: string) => void) {
     this.plan = plan
     this.#store = store
     this.#fail = (violation) => fail(`${plan.id}: ${violation}`)
+    this.actions = new ActionLedger(plan, store, this.#fail)
   }
 
   get isDone(): boolean {
-    return this.#allCovered === this.#events.length
+    return this.#allCovered === this.#events.length && (this.plan.actions === 0 || this.actions.open.length === 0)
   }
 
   /** Why it is not done. */
   get open(): string {
     const open = this.#events.filter((position) => !this.#covered.has(position))
-    return `${open.length} of ${this.#events.length} events are not passed, the first is ${open[0]}`
+    const rows = this.actions.open.map(({ id, token }) => `${id}${token === null ? '' : ' (claimed)'}`)
+    return `${open.length} of ${this.#events.length} events are not passed (${open[0]} …), ${rows.length} rows are not done (${rows[0]} …)`
   }
 
   committed(event: AnyEvent): void {
@@ -67,32 +69,31 @@ export class Ledger {
     this.#byKey.set(event.key, line)
     this.#indexInKey.set(position, line.positions.length)
     line.positions.push(position)
+    this.actions.committed(event)
   }
 
   /** A handler is called, or with `owner` the first attempt of an action. */
-  begins(event: AnyEvent, term: number, isRedriven: boolean, owner?: string): LedgerCall {
+  begins(event: AnyEvent, term: number, process: string, isRedriven: boolean, owner?: string): LedgerCall {
     const position = Number(event.position)
     const { key } = event
     const isPresent = this.#partition.term === term
-    const what = `event ${position}${owner === undefined ? '' : ` (${owner})`} of key ${key} in term ${term}`
-    if (!isRedriven) {
-      const action = owner === undefined ? undefined : this.#actionOf(position, owner)
-      const doneIn = action ? action.doneIn : this.#succeeded.get(position)
-      if (doneIn === term) this.#fail(`called twice: ${what} had succeeded in the same term`)
-      if (isPresent && this.#covered.has(position))
-        this.#fail(`called twice: ${what} begins although the checkpoint has passed it`)
-      if (isPresent && action?.left) this.#fail(`called twice: ${what} begins although its ${action.left} is written`)
-    }
-    if (this.plan.actions === 0) this.#checkOrder(position, key, term, what)
-    const call: LedgerCall = { position, key, term, owner, isAsync: false }
+    const what = `event ${position} of key ${key} in term ${term}`
+    if (isPresent && !isRedriven && this.#covered.has(position))
+      this.#fail(`called twice: ${what} begins although the checkpoint has passed it`)
+    if (owner !== undefined) return this.actions.first(event, owner, term, isPresent, process)
+    if (!isRedriven && this.#succeeded.get(position) === term)
+      this.#fail(`called twice: ${what} had succeeded in the same term`)
+    this.#checkOrder(position, key, term, what)
+    const call: LedgerCall = { position, key, term, process, owner }
     this.#running.add(call)
     return call
   }
 
   /** The call returned a promise. */
   goesOn(call: LedgerCall): void {
-    call.isAsync = true
     const { term, position } = call
+    // An attempt at a row: the checkpoint has nothing to do with it.
+    if (term === 0) return
     const unsaved = this.#unsaved.get(term) ?? new Set()
     this.#unsaved.set(term, unsaved)
     unsaved.add(position)
@@ -104,25 +105,20 @@ export class Ledger {
   }
 
   ends(call: LedgerCall, hasSucceeded: boolean): void {
+    if (call.owner !== undefined) this.actions.ends(call, hasSucceeded)
+    else if (hasSucceeded) this.#succeeded.set(call.position, call.term)
     this.#running.delete(call)
-    if (!hasSucceeded) return
-    const { position, term, owner } = call
-    if (owner === undefined) this.#succeeded.set(position, term)
-    else this.#actionOf(position, owner).doneIn = term
   }
 
   /** What runs in a process that died has ended, and nobody knows how. */
-  died(isOfProcess: (call: LedgerCall) => boolean): void {
-    for (const call of this.#running) if (isOfProcess(call)) this.#running.delete(call)
+  died(process: string): void {
+    for (const call of this.#running) if (call.process === process) this.#running.delete(call)
+    this.actions.died(process)
   }
 
-  onLeft(kind: 'row' | 'letter', owner: string, eventId: string): void {
+  onLeft(kind: 'row' | 'letter', owner: string, eventId: string, term: number): void {
     // The letter of a whole event.
-    if (owner === this.plan.id) return
-    const action = this.#actionOf(Number(eventId.slice(1)), owner)
-    if (action.left)
-      this.#fail(`left twice: a ${kind} of ${owner} for ${eventId} is written, and its ${action.left} is there`)
-    action.left = kind
+    if (owner !== this.plan.id) this.actions.onLeft(kind, owner, eventId, term)
   }
 
   onCheckpoint(term: number): void {
@@ -166,8 +162,7 @@ export class Ledger {
       return isParked || this.#succeeded.has(position)
     }
     for (let n = 1; n <= actions; n++) {
-      const action = this.#actionOf(position, ownerOf(this.plan, n))
-      if (action.doneIn === undefined && !action.left) return false
+      if (!this.actions.isAccountedFor(position, ownerOf(this.plan, n))) return false
     }
     return true
   }
@@ -189,16 +184,6 @@ export class Ledger {
     const eventId = this.#idOf.get(position)
     const { id } = this.plan
     return this.#store.letters.some((letter) => letter.owner === id && letter.eventId === eventId && !letter.parks)
-  }
-
-  #actionOf(position: number, owner: string): { doneIn?: number; left?: 'row' | 'letter' } {
-    const name = `${position} ${owner}`
-    let action = this.#actions.get(name)
-    if (action === undefined) {
-      action = {}
-      this.#actions.set(name, action)
-    }
-    return action
   }
 }
 

@@ -9,8 +9,8 @@ import { play, type Run } from './simulation.ts'
 
 const HELP = `npm run simulate -- [--seed <n>] [--runs <n>] [--without <safety>] [--story] [--json]
 
-Plays the runner of subscriptions against a simulated database in random orders of faults, and checks what came of it. The
-same seed plays the same run.
+Plays subscriptions and the work of observers against a simulated database in random orders of faults, and checks what came
+of it. The same seed plays the same run.
 
   --seed <n>            The seed of the first run; each run after it has the next one. Default: a random number.
   --runs <n>            How many runs; the first that breaks a promise ends them. Default: 2000.

@@ -1,7 +1,15 @@
 /** The path between one process and the database: where questions and answers are late, lost or refused. */
-import type { Database, Parameter, Queryable, QueryResult } from '../../src/postgres/index.ts'
+import {
+  type Database,
+  OutcomeUnknownError,
+  type Parameter,
+  type Queryable,
+  type QueryResult,
+  sqlstateOf,
+  type Transaction,
+} from '../../src/postgres/index.ts'
 import { sqlError } from './database/answers.ts'
-import { type NamedStatement, statementOf } from './database/statements.ts'
+import { statementOf } from './database/statements.ts'
 import type { Store } from './database/store.ts'
 import type { PathPlan } from './plan.ts'
 import type { Process } from './process.ts'
@@ -9,6 +17,18 @@ import type { Process } from './process.ts'
 const TRANSIENT = ['53200', '40001', '57014', '55P03', '53300'] as const
 /** A client gives up after this long without an answer. */
 const QUERY_TIMEOUT_MS = 60_000
+/** A statement that the server executes late is executed within this time. */
+const LATEST_MS = 10_000
+
+/** A statement looks again after this long whether a lock is free. */
+const LOCKED_MS = 5
+
+type Work = (tx: Transaction) => Promise<unknown>
+
+interface OpenTransaction {
+  isOpen: boolean
+  readonly undo: (() => void)[]
+}
 
 interface Question {
   isExecuted: boolean
@@ -29,6 +49,7 @@ export interface PathParts {
 export class Path {
   readonly #parts: PathParts
   readonly #open = new Set<Question>()
+  readonly #transactions = new Set<() => void>()
   readonly commits = { work: 0, answered: 0 }
 
   constructor(parts: PathParts) {
@@ -38,23 +59,66 @@ export class Path {
   /** As the code under test sees the database. */
   get database(): Database {
     const query: Queryable['query'] = <Row>(text: string, values: readonly Parameter[] = []) =>
-      this.#query(statementOf(text), values) as Promise<QueryResult<Row>>
-    const pool = { schema: 'db', query }
-    const database = { ...pool, control: pool, commits: this.commits, clock: this.#parts.process.clock }
+      this.#query(text, values) as Promise<QueryResult<Row>>
+    const pool = { schema: 'db', query, transaction: (work: Work) => this.#transaction(work) }
+    const { clock } = this.#parts.process
+    const database = { ...pool, control: pool, commits: this.commits, clock, schemaName: { channel: 'db' } }
     return database as unknown as Database
   }
 
-  #query(statement: NamedStatement, values: readonly Parameter[]): Promise<unknown> {
+  #query(text: string, values: readonly Parameter[], tx?: OpenTransaction): Promise<unknown> {
     const { store, process } = this.#parts
-    return this.ask(() => {
-      const answer = statement.run(store, values)
+    const statement = statementOf(text)
+    const mustWait = () => statement.waits === true && store.isLockedFor(tx)
+    const execute = () => {
+      if (tx && !tx.isOpen) throw lost()
+      const answer = statement.run(store, values, text)
+      if (tx && answer.undo) {
+        tx.undo.push(answer.undo)
+        store.locking.add(tx)
+      }
       process.world.note(() => `${process.name}: ${statement.name} ${shorten(values)} → ${JSON.stringify(answer.rows)}`)
       return answer
-    })
+    }
+    return this.ask(execute, mustWait)
   }
 
-  /** Asks the server. `execute` happens there, at one moment, or never. */
-  ask<T>(execute: () => T): Promise<T> {
+  /** What its statements wrote is to be seen at once, and taken back where the commit does not come. */
+  async #transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
+    const { process, store } = this.#parts
+    const open: OpenTransaction = { isOpen: true, undo: [] }
+    const rollBack = () => {
+      if (!open.isOpen) return
+      open.isOpen = false
+      store.locking.delete(open)
+      for (const undo of open.undo.reverse()) undo()
+    }
+    this.#transactions.add(rollBack)
+    try {
+      const result = await work({
+        schema: 'db',
+        query: (text: string, values: readonly Parameter[] = []) => this.#query(text, values, open),
+      } as unknown as Transaction)
+      await this.ask(() => {
+        if (!open.isOpen) throw lost()
+        open.isOpen = false
+        store.locking.delete(open)
+      }).catch((error) => {
+        // The server waits for a COMMIT that is on its way; after that the transaction is over.
+        process.world.after(LATEST_MS, rollBack)
+        throw sqlstateOf(error) === undefined ? new OutcomeUnknownError(error) : error
+      })
+      return result
+    } catch (error) {
+      if (!(error instanceof OutcomeUnknownError)) process.world.after(0, rollBack)
+      throw error
+    } finally {
+      this.#transactions.delete(rollBack)
+    }
+  }
+
+  /** Asks the server. `execute` happens there, at one moment, or never, and not while it must wait for a lock. */
+  ask<T>(execute: () => T, mustWait = () => false): Promise<T> {
     const { process, store, plan, isHealed, kill } = this.#parts
     const { world } = process
     const { random } = world
@@ -76,14 +140,16 @@ export class Path {
       const takesMs = this.#latency()
       let answer: T | undefined
       let error: unknown
-      const executeAfter = (ms: number) => {
+      const executeAfter = (ms: number, then = () => {}) => {
         question.forget = world.after(ms, () => {
+          if (mustWait()) return executeAfter(LOCKED_MS, then)
           question.isExecuted = true
           try {
             answer = execute()
           } catch (thrown) {
             error = thrown
           }
+          then()
         })
       }
       const rejectAfter = (ms: number, why: Error) => process.after(ms, () => question.reject(why))
@@ -95,18 +161,18 @@ export class Path {
         executeAfter(takesMs / 2)
         rejectAfter(takesMs, lost())
       } else if (roll < lostQuestions + lostAnswers + late) {
-        executeAfter(takesMs + random.pick([1, 100, 10_000]) * random.next())
+        executeAfter(takesMs + random.pick([1, 100, LATEST_MS]) * random.next())
         rejectAfter(random.chance(0.1) ? QUERY_TIMEOUT_MS : takesMs, lost())
       } else if (roll < lostQuestions + lostAnswers + late + refused) {
         rejectAfter(takesMs, sqlError(random.pick(TRANSIENT), 'the server refused this time'))
       } else {
-        executeAfter(takesMs / 2)
-        process.after(takesMs, () => {
+        const hear = () => {
           if (!this.#open.delete(question)) return
           if (error !== undefined) return reject(error)
           this.commits.answered++
           resolve(answer as T)
-        })
+        }
+        executeAfter(takesMs / 2, () => process.after(takesMs / 2, hear))
       }
     })
   }
@@ -118,6 +184,7 @@ export class Path {
       if (!question.isExecuted && (!mayExecute || process.world.random.chance(0.5))) question.forget()
       process.after(process.world.random.between(0, 5), () => question.reject(lost()))
     }
+    for (const rollBack of [...this.#transactions]) process.world.after(LATEST_MS, rollBack)
   }
 
   #latency(): number {

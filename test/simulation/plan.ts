@@ -8,6 +8,10 @@ export interface SubscriptionPlan {
   readonly checkpoint: 'coalesced' | 'sync' | { readonly every: number; readonly within: string }
   /** Actions of an observer; 0 for a plain subscription. */
   readonly actions: number
+  /** Each action runs in the order of the key of its events. */
+  readonly isOrdered: boolean
+  /** Calls of actions at a time in a process. */
+  readonly places: number
   /** Events that have begun and are in no committed checkpoint, at most. */
   readonly mostUnsaved: number
 }
@@ -52,6 +56,8 @@ export interface Plan {
   readonly faults: readonly Fault[]
   readonly faultEveryMs: number
   readonly faultCount: number
+  /** Paths lose and refuse statements at least for so long. */
+  readonly troubleMs: number
   /** Chances of one event. */
   readonly fates: {
     readonly atOnce: number
@@ -88,6 +94,7 @@ export function drawPlan(random: Random): Plan {
     faults: FAULTS.filter(() => random.chance(0.4)),
     faultEveryMs: random.pick([20, 500, 5_000]),
     faultCount: random.whole(0, 12),
+    troubleMs: random.pick([0, 5_000, 60_000]),
     fates: {
       atOnce: random.next(),
       flaky: rate(0.3),
@@ -100,13 +107,15 @@ export function drawPlan(random: Random): Plan {
   }
 }
 
-function drawSubscription(random: Random, id: string, actions: number): SubscriptionPlan {
+export function drawSubscription(random: Random, id: string, actions: number): SubscriptionPlan {
   return {
     id,
     onFailure: actions > 0 ? 'skip' : random.pick(['park', 'skip'] as const),
-    concurrency: random.pick([1, 1, 4, 16]),
+    concurrency: actions > 0 ? random.pick([1, 16, 256]) : random.pick([1, 1, 4, 16]),
     checkpoint: actions > 0 ? 'coalesced' : random.pick(['coalesced', 'sync', { every: 10, within: '100ms' }] as const),
     actions,
+    isOrdered: actions > 0 && random.chance(0.5),
+    places: random.pick([1, 3, 20]),
     mostUnsaved: actions > 0 ? random.pick([4, 16, 256]) : Number.POSITIVE_INFINITY,
   }
 }

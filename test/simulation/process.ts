@@ -3,7 +3,6 @@ import type { ProcessLock } from '../../src/postgres/index.ts'
 import { checkDelay, sleepBy } from '../../src/runtime/clock.ts'
 import type { Clock } from '../../src/runtime/index.ts'
 import type { Store } from './database/store.ts'
-import type { LedgerCall } from './ledger.ts'
 import type { World } from './world.ts'
 
 /** A lock that is missing for longer means that the process must not go on. */
@@ -18,8 +17,6 @@ export class Process {
   isDead = false
   /** It reaches no server until then. */
   cutUntil = 0
-  /** Calls under way. */
-  readonly calls = new Set<LedgerCall>()
   readonly #store: Store
   #pausedUntil = 0
   #holdsLock = false

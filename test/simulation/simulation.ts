@@ -51,7 +51,10 @@ export async function play(
     {
       onTerm: () => {},
       onCheckpoint: (id, term) => byId.get(id)!.onCheckpoint(term),
-      onLeft: (kind, owner, eventId) => byId.get(owner.split('/')[0]!)!.onLeft(kind, owner, eventId),
+      onLeft: (kind, owner, eventId, term) => byId.get(owner.split('/')[0]!)!.onLeft(kind, owner, eventId, term),
+      onDone: (row) => byId.get(row.owner.split('/')[0]!)!.actions.onDone(row),
+      onBell: () => cluster.tell(({ delivering }) => delivering.wake()),
+      onNudge: () => cluster.tell(({ delivering }) => delivering.nudged()),
     },
     new Set(without),
   )
@@ -65,7 +68,7 @@ export async function play(
   let areFaultsOver = false
   let committed = 0
   let healedAt = 0
-  const isHealed = () => areFaultsOver && committed === plan.events
+  const isHealed = () => areFaultsOver && committed === plan.events && world.now >= plan.troubleMs
   const kill = (process: Parameters<Cluster['kill']>[0]) => cluster.kill(process, 50)
   const handlers = new Handlers(plan, random, isHealed, kill)
   const cluster = new Cluster({ world, store, log, plan, ledgers, handlers: () => handlers, isHealed })
@@ -91,8 +94,8 @@ export async function play(
       healedAt = world.now
     })
     cluster.startAll()
-    const isDone = () => isHealed() && ledgers.every((ledger) => ledger.isDone)
-    const isLate = () => isHealed() && world.now > healedAt + HEALED_WITHIN_MS
+    const isDone = () => areFaultsOver && committed === plan.events && ledgers.every((ledger) => ledger.isDone)
+    const isLate = () => isHealed() && world.now > Math.max(healedAt, plan.troubleMs) + HEALED_WITHIN_MS
     await world.play(
       () => violation !== undefined || isDone() || isLate() || world.steps > MOST_STEPS,
       Number.POSITIVE_INFINITY,

@@ -8,7 +8,6 @@ import type { LetterRow } from './tables.ts'
 export const LETTERS = {
   writeLetter: {
     says: /unparked as \(/,
-    writes: true,
     run(store, [id, term, position, done, eventId, kind, key, at, event, error, attempts, , parks, server]) {
       const partition = store.ours(id as string, term as string, server as string)
       if (!partition) return rowsOf([{ moved: false, written: false }])
@@ -39,17 +38,17 @@ export const LETTERS = {
           status: 'dead',
           parks: parks as boolean,
           streak: false,
+          delivery: null,
         })
       }
       store.parked = store.parked.filter((one) => one.owner !== id || one.position !== Number(at))
-      store.witness.onLeft('letter', id as string, eventId as string)
+      store.witness.onLeft('letter', id as string, eventId as string, Number(term))
       move(store, partition, term!, { position: Number(position), done: done as string, lastEventId: eventId })
       return rowsOf([{ moved: true, written: true }])
     },
   },
   parkEvents: {
     says: /\.parked \(owner, position, key, event\)/,
-    writes: true,
     run(store, [id, term, position, done, copies, server]) {
       const partition = store.ours(id as string, term as string, server as string)
       if (!partition) return valueAs('moved', false)
@@ -92,7 +91,6 @@ export const LETTERS = {
   },
   resolveLetter: {
     says: /set status = case when status = 'redriving' then 'resolved'/,
-    writes: true,
     run(store, [id, term, letter]) {
       const found = store.letters.find((one) => one.id === Number(letter))
       if (!found || !store.ours(id as string, term as string)) return changed(0)
@@ -102,7 +100,6 @@ export const LETTERS = {
   },
   returnLetter: {
     says: /set status = 'dead', error = /,
-    writes: true,
     run(store, [id, term, letter, error, attempts]) {
       const partition = store.ours(id as string, term as string)
       const found = store.letters.find((one) => one.id === Number(letter))
@@ -128,7 +125,6 @@ export const LETTERS = {
   },
   removeParked: {
     says: /^delete from \S+\.parked/,
-    writes: true,
     run(store, [id, term, position]) {
       if (!store.ours(id as string, term as string)) return changed(0)
       const before = store.parked.length
@@ -138,7 +134,6 @@ export const LETTERS = {
   },
   freeKey: {
     says: /select not exists \(select from busy\) as free/,
-    writes: true,
     run(store, [id, term, key]) {
       const letters = lettersOf(store, id as string, key as string).filter(({ parks }) => parks)
       const isBusy =
@@ -149,7 +144,6 @@ export const LETTERS = {
   },
   markStreak: {
     says: /set streak = true/,
-    writes: true,
     run(store, [id, eventIds, term]) {
       if (!store.ours(id as string, term as string)) return changed(0)
       const asked = JSON.parse(eventIds as string) as string[]
@@ -162,7 +156,6 @@ export const LETTERS = {
   },
   redriveStreak: {
     says: /streak = false, who = 'aftercommit'/,
-    writes: true,
     run(store, [id, term]) {
       if (!store.ours(id as string, term as string)) return changed(0)
       const found = store.letters.filter(({ owner, streak, status }) => owner === id && streak && status === 'dead')

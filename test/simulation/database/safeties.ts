@@ -1,5 +1,13 @@
 /** What guards against a fault, and can be switched off in the simulated database or in a port. */
-export const SAFETIES = ['save number', 'term', 'bound', 'order of keys'] as const
+export const SAFETIES = [
+  'save number',
+  'term',
+  'bound',
+  'order of keys',
+  'held keys',
+  'turns of rows',
+  'token',
+] as const
 
 export type Safety = (typeof SAFETIES)[number]
 

@@ -2,9 +2,10 @@
 import type { Parameter } from '../../../src/postgres/index.ts'
 import { changed, rowsOf, sqlError, valueAs } from './answers.ts'
 import { parseRanges } from './ranges.ts'
+import { type AddedRow, addDelivery, laneOf, makeDelivery, putLetter } from './rows.ts'
 import type { Statement } from './statements.ts'
 import type { Store } from './store.ts'
-import type { PartitionRow } from './tables.ts'
+import type { LaneRow, PartitionRow } from './tables.ts'
 
 export interface Moved {
   readonly position: number
@@ -24,7 +25,6 @@ export function move(store: Store, partition: PartitionRow, term: Parameter, to:
 export const SAVES = {
   saveCheckpoint: {
     says: /save = coalesce\(\(/,
-    writes: true,
     run(store, [id, term, position, done, lastEventId, server, number]) {
       const partition = store.ours(id as string, term as string, server as string)
       if (!partition) return changed(0)
@@ -43,7 +43,6 @@ export const SAVES = {
   },
   save: {
     says: /\.save_checkpoint\(/,
-    writes: true,
     run(store, [id, term, server, number, position, done, lastEventId, leftText]) {
       const partition = store.ours(id as string, term as string, server as string)
       if (!partition) return valueAs('saved', false)
@@ -52,19 +51,19 @@ export const SAVES = {
       refuseContent(left)
       partition.save = Number(number)
       partition.settled = JSON.stringify(left.settled)
+      const lanes = left.lanes.map((lane) => laneOf(store, lane))
       for (const row of left.rows) {
-        const { owner, event_id: eventId, key = null, attempts = 0 } = row
-        store.deliveries.push({ owner, key, eventId, attempts })
-        store.witness.onLeft('row', owner, eventId)
+        addDelivery(store, lanes[row.lane - 1]!, row)
+        store.witness.onLeft('row', row.owner, row.event_id, Number(term))
       }
-      for (const letter of left.letters) addLetter(store, letter)
+      for (const letter of left.letters) addLetter(store, lanes[letter.lane - 1]!, letter, Number(term))
+      if (left.rows.length > 0) store.witness.onBell()
       move(store, partition, term!, { position: Number(position), done: done as string, lastEventId })
       return valueAs('saved', true)
     },
   },
   countTry: {
     says: /set tries = case when trying = /,
-    writes: true,
     run(store, [id, term, trying, position, done, server]) {
       const partition = store.ours(id as string, term as string, server as string)
       if (!partition) return rowsOf([])
@@ -96,54 +95,50 @@ function isNew(store: Store, partition: PartitionRow, number: Parameter): boolea
 }
 
 interface Left {
-  readonly rows: { owner: string; key?: string; event_id: string; attempts?: number; payload: unknown }[]
+  readonly lanes: Omit<LaneRow, 'lane'>[]
+  readonly rows: AddedRow[]
   readonly letters: LeftLetter[]
   readonly runs: unknown[]
   readonly settled: object
 }
 
 interface LeftLetter {
+  readonly lane: number
   readonly kind: string
   readonly owner: string
   readonly key: string
+  readonly order_key?: string
   readonly event_id: string
   readonly position: string
   readonly event: object
   readonly error: object
   readonly attempts: number
   readonly ordered: boolean
+  readonly payload?: unknown
 }
 
-/** Content that says of itself that the server refuses it. */
-export const REFUSED = { row: 'refused row', run: 'refused run' } as const
+/** Errors of calls whose row or run record the server refuses. */
+export const REFUSED = { row: 'a refused row', run: 'a refused run' } as const
 
 function refuseContent({ rows, runs }: Left): void {
-  if (rows.some(({ payload }) => payload === REFUSED.row))
-    throw sqlError('54000', 'a row exceeds a limit of the server')
-  if (runs.includes(REFUSED.run)) throw sqlError('23514', 'a run record violates a check constraint')
+  if (rows.some(({ error }) => error?.message === REFUSED.row)) throw sqlError('54000', 'a row exceeds a limit')
+  if (JSON.stringify(runs).includes(REFUSED.run)) throw sqlError('23514', 'a run record violates a check constraint')
 }
 
-function addLetter(store: Store, letter: LeftLetter): void {
-  const { kind, owner, event_id: eventId, attempts } = letter
-  const error = JSON.stringify(letter.error)
-  const known = store.letters.find((one) => one.kind === kind && one.owner === owner && one.eventId === eventId)
-  if (known) {
-    Object.assign(known, { error, attempts: known.attempts + attempts, status: 'dead', parks: letter.ordered })
-  } else {
-    store.letters.push({
-      id: store.nextId++,
-      kind,
-      owner,
-      key: letter.key,
-      eventId,
-      position: Number(letter.position),
-      event: JSON.stringify(letter.event),
-      error,
-      attempts,
-      status: 'dead',
-      parks: letter.ordered,
-      streak: false,
-    })
-  }
-  store.witness.onLeft('letter', owner, eventId)
+function addLetter(store: Store, lane: number, letter: LeftLetter, term: number): void {
+  const { owner, event_id, payload } = letter
+  const row = { owner, key: letter.order_key, ordered: letter.ordered, event_id, payload }
+  putLetter(store, {
+    kind: letter.kind,
+    owner,
+    key: letter.key,
+    eventId: event_id,
+    position: Number(letter.position),
+    event: JSON.stringify(letter.event),
+    error: JSON.stringify(letter.error),
+    attempts: letter.attempts,
+    parks: letter.ordered,
+    delivery: payload === undefined ? null : makeDelivery(store, lane, row),
+  })
+  store.witness.onLeft('letter', owner, event_id, term)
 }

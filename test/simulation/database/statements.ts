@@ -1,24 +1,30 @@
 /** Which statement a text is. A text that no statement is known for ends the run: the simulation must learn it first. */
 import type { Parameter } from '../../../src/postgres/index.ts'
+import { CLAIMS } from './claims.ts'
 import { LEASES } from './leases.ts'
 import { LETTERS } from './letters.ts'
 import { SAVES } from './saves.ts'
 import type { Store } from './store.ts'
+import { WORKERS } from './workers.ts'
 
 export interface Answer {
   readonly rows: Record<string, unknown>[]
   readonly rowCount: number
+  /** Takes it back when its transaction is rolled back. */
+  readonly undo?: () => void
 }
 
 export interface Statement {
   /** What the text of this statement contains, written on one line, and no other. */
   readonly says: RegExp
-  /** Some errors have to do with what a statement writes. */
-  readonly writes?: boolean
-  run(store: Store, values: readonly Parameter[]): Answer
+  /** Its text differs from call to call. */
+  readonly varies?: boolean
+  /** It waits for transactions that have rows of work locked. */
+  readonly waits?: boolean
+  run(store: Store, values: readonly Parameter[], text: string): Answer
 }
 
-const ALL: Readonly<Record<string, Statement>> = { ...LEASES, ...SAVES, ...LETTERS }
+const ALL: Readonly<Record<string, Statement>> = { ...LEASES, ...SAVES, ...LETTERS, ...CLAIMS, ...WORKERS }
 
 export interface NamedStatement extends Statement {
   readonly name: string
@@ -40,6 +46,6 @@ export function statementOf(text: string): NamedStatement {
   }
   const [name, statement] = found[0]!
   const named = { name, ...statement }
-  byText.set(text, named)
+  if (!statement.varies) byText.set(text, named)
   return named
 }

@@ -5,7 +5,7 @@
  */
 import type { World } from '../world.ts'
 import type { Safety } from './safeties.ts'
-import { type PartitionRow, Tables } from './tables.ts'
+import { type DeliveryRow, type PartitionRow, Tables } from './tables.ts'
 
 /** What the database tells those who keep the ledgers, at the moment of the commit. */
 export interface Witness {
@@ -13,7 +13,14 @@ export interface Witness {
   onTerm(id: string): void
   /** `term`: of the owner that wrote. */
   onCheckpoint(id: string, term: number): void
-  onLeft(kind: 'row' | 'letter', owner: string, eventId: string): void
+  /** An event left a row or a letter in this term. */
+  onLeft(kind: 'row' | 'letter', owner: string, eventId: string, term: number): void
+  /** A row went: it was done. */
+  onDone(row: DeliveryRow): void
+  /** Rows were added. */
+  onBell(): void
+  /** Workers are to look for news. */
+  onNudge(): void
 }
 
 export class Store extends Tables {
@@ -25,6 +32,8 @@ export class Store extends Tables {
   isUp = true
   /** Processes whose connection holds their lock. */
   readonly locks = new Set<string>()
+  /** Transactions that have written to rows of work and are not over. */
+  readonly locking = new Set<object>()
   readonly #off: ReadonlySet<Safety>
 
   constructor(world: World, witness: Witness, off: ReadonlySet<Safety>) {
@@ -36,6 +45,11 @@ export class Store extends Tables {
 
   get now(): number {
     return this.world.now
+  }
+
+  /** Another transaction has rows of work locked. Statements that change or delete rows wait; claims pass over them. */
+  isLockedFor(own: object | undefined): boolean {
+    return this.locking.size > (own !== undefined && this.locking.has(own) ? 1 : 0)
   }
 
   isOff(safety: Safety): boolean {

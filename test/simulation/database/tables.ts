@@ -42,6 +42,8 @@ export interface LetterRow {
   status: LetterStatus
   parks: boolean
   streak: boolean
+  /** The row that it is made of again. */
+  readonly delivery: DeliveryRow | null
 }
 
 export interface ParkedRow {
@@ -52,12 +54,48 @@ export interface ParkedRow {
   readonly event: string
 }
 
-/** Work that waits for an attempt. */
+export interface LaneRow {
+  readonly lane: number
+  readonly kind: string
+  readonly name: string
+  readonly destination: string
+  readonly tenant: string
+  readonly priority: number
+}
+
+/** Work that waits for an attempt, or is claimed for one. */
 export interface DeliveryRow {
+  segment: number
+  readonly id: number
+  readonly lane: number
   readonly owner: string
   readonly key: string | null
-  readonly eventId: string
-  readonly attempts: number
+  readonly ordered: boolean
+  readonly eventId: string | null
+  /** JSON text. */
+  readonly payload: string
+  readonly createdAt: number
+  runAt: number
+  attempts: number
+  /** The claim, and the worker that has it. */
+  token: string | null
+  worker: string | null
+  /** Claimed as what may have ended a process. */
+  alone: boolean
+  readonly letter: number | null
+}
+
+export interface WorkerRow {
+  readonly worker: string
+  readonly process: string
+  leaseUntil: number
+  names: readonly NameOfWork[]
+  locks: boolean
+}
+
+export interface NameOfWork {
+  readonly kind: string
+  readonly name: string
 }
 
 export class Tables {
@@ -67,7 +105,10 @@ export class Tables {
   readonly processes = new Map<string, { locked: boolean }>()
   letters: LetterRow[] = []
   parked: ParkedRow[] = []
-  deliveries: DeliveryRow[] = []
+  readonly lanes: LaneRow[] = []
+  /** By id. */
+  readonly deliveries = new Map<number, DeliveryRow>()
+  readonly workers = new Map<string, WorkerRow>()
   nextId = 1
 
   addSubscription(id: string): void {
