@@ -16,7 +16,7 @@ begin
     raise exception 'A change of % would be event number % in a chain of causes, more than %; nothing was written to it.',
       p_table, v_depth, p_max_depth using errcode = 'AC006', hint = 'An event probably causes itself.';
   end if;
-  o_metadata := jsonb_build_object('table', p_table, 'correlation_id',
+  o_metadata := jsonb_build_object('captured_from', p_table, 'correlation_id',
     coalesce(nullif(current_setting('aftercommit.correlation_id', true), ''),
       'tx-' || to_hex((extract(epoch from now()) * 1000000)::bigint) || '-' || pg_current_xact_id()::text));
   if concat(current_setting('aftercommit.user_id', true), current_setting('aftercommit.causation_id', true),

@@ -21,6 +21,12 @@ begin
     raise exception 'The schema was migrated by a newer aftercommit, which processes of this version must not write to; nothing was emitted.'
       using errcode = 'AC015';
   end if;
+  if :schema.has_session() then
+    p_metadata := :schema.session_metadata(p_id, p_metadata);
+    if nullif(current_setting('aftercommit.tenant', true), '') is not null and not coalesce(p_extra ? 'tenant', false) then
+      p_extra := coalesce(p_extra, '{}') || jsonb_build_object('tenant', current_setting('aftercommit.tenant'));
+    end if;
+  end if;
   if :schema.may_break_limits(p_aggregate_type, p_aggregate_id, p_payload, p_metadata, p_extra) then
     perform :schema.check_event(p_type, p_aggregate_type, p_aggregate_id, p_payload, p_metadata, p_extra);
   end if;

@@ -16,6 +16,18 @@ begin
     raise exception 'The schema was migrated by a newer aftercommit, which processes of this version must not write to; nothing was emitted.'
       using errcode = 'AC015';
   end if;
+  if :schema.has_session() then
+    p_metadata := (
+      select jsonb_agg(:schema.session_metadata(e.id, e.metadata) order by e.place)
+        from rows from (unnest(p_ids), jsonb_array_elements(p_metadata)) with ordinality as e (id, metadata, place));
+    if nullif(current_setting('aftercommit.tenant', true), '') is not null then
+      p_extras := array(
+        select case when e.extra ? 'tenant' then e.extra
+                 else coalesce(e.extra, '{}') || jsonb_build_object('tenant', current_setting('aftercommit.tenant')) end
+          from rows from (unnest(p_ids), unnest(p_extras)) with ordinality as e (id, extra, place)
+         order by e.place);
+    end if;
+  end if;
   if (p_extras is null or not exists (select from unnest(p_extras) x where x ?| array['chosen', 'expected']))
      and not exists (select from :schema.stream_types where aggregate_type = any (p_aggregate_types)) then
     return query

@@ -81,5 +81,8 @@ const METADATA_NAMES: ReadonlyMap<string, string> = new Map([
   ['correlationId', 'correlation_id'],
   ['causationId', 'causation_id'],
   ['userId', 'user_id'],
+  ['actorType', 'actor_type'],
+  ['actingFor', 'acting_for'],
+  ['durationMs', 'duration_ms'],
   ['schemaVersion', 'schema_version'],
 ])

@@ -12,6 +12,12 @@ export interface EventMetadata {
   /** The id of the event whose handling emitted this one. */
   readonly causationId: string | null
   readonly userId: string | null
+  /** What kind of actor wrote it, where the emitter or the setting `aftercommit.actor_type` says so: user, service, job. */
+  readonly actorType?: string | undefined
+  /** On whose behalf the user acted, where the emitter or the setting `aftercommit.acting_for` says so. */
+  readonly actingFor?: string | undefined
+  /** How long its transaction had run when it was written, in milliseconds. */
+  readonly durationMs?: number | undefined
   /** W3C trace context of the emitter. */
   readonly traceparent: string | null
   /** Version of the payload's schema; 1 where nothing is stored. */
@@ -32,6 +38,8 @@ interface KnownMetadata {
   correlationId: string | null
   causationId: string | null
   userId: string | null
+  actorType: string | null
+  actingFor: string | null
   traceparent: string | null
   schemaVersion: number
   depth: number
@@ -67,6 +75,10 @@ export function metadataFromStored(stored: Readonly<StoredMetadata> | null): Eve
     schemaVersion: toCount(stored?.schema_version, 1),
     depth: toCount(stored?.depth, 0),
   })
+  for (const [name, key] of SELDOM) {
+    const value = stored?.[key]
+    if (value !== undefined && value !== null) metadata[name] = name === 'durationMs' ? Number(value) : toText(value)
+  }
   for (const key in stored) {
     if (!TYPED_KEY.has(key) && !STORED_KEY.has(key)) setOwn(metadata, key, stored[key])
   }
@@ -76,10 +88,15 @@ export function metadataFromStored(stored: Readonly<StoredMetadata> | null): Eve
 /** Metadata whose printed form names no user: console.log, JSON.stringify and loggers show `[REDACTED]` in place of the id. */
 class PrintableMetadata {
   declare readonly userId: string | null
+  declare readonly actingFor?: string
   readonly [key: string]: unknown
 
   toJSON(): object {
-    return { ...this, userId: this.userId === null ? null : '[REDACTED]' }
+    return {
+      ...this,
+      userId: this.userId === null ? null : '[REDACTED]',
+      ...(this.actingFor === undefined ? {} : { actingFor: '[REDACTED]' }),
+    }
   }
 
   [Symbol.for('nodejs.util.inspect.custom')](
@@ -91,6 +108,12 @@ class PrintableMetadata {
   }
 }
 
+/** What most events do not have: the metadata has these keys only where they are stored. */
+const SELDOM = [
+  ['actorType', 'actor_type'],
+  ['actingFor', 'acting_for'],
+  ['durationMs', 'duration_ms'],
+] as const
 const STORED_KEY: ReadonlyMap<string, string> = new Map([
   ['correlationId', 'correlation_id'],
   ['causationId', 'causation_id'],
@@ -98,6 +121,7 @@ const STORED_KEY: ReadonlyMap<string, string> = new Map([
   ['traceparent', 'traceparent'],
   ['schemaVersion', 'schema_version'],
   ['depth', 'depth'],
+  ...SELDOM,
 ])
 const TYPED_KEY: ReadonlyMap<string, string> = new Map([...STORED_KEY].map(([typed, stored]) => [stored, typed]))
 const ASSUMED: Readonly<Record<string, unknown>> = { schemaVersion: 1, depth: 0 }

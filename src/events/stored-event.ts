@@ -1,7 +1,17 @@
-import { AftercommitEvent, CHANGES, type Changes, type EventFields, METADATA, PAYLOAD, PREVIOUS } from './event.ts'
+import {
+  AftercommitEvent,
+  CHANGES,
+  type Change,
+  type Changes,
+  type EventFields,
+  METADATA,
+  PAYLOAD,
+  PREVIOUS,
+} from './event.ts'
 import { parseJson } from './json-parse.ts'
 import { stringifyJson } from './json-write.ts'
 import { type EventMetadata, metadataFromStored, metadataToStored, type StoredMetadata } from './metadata.ts'
+import { setOwn } from './own-property.ts'
 import { Undecodable } from './undecodable.ts'
 
 /** An event as it is stored: what is kept as JSON is text. */
@@ -11,6 +21,8 @@ export interface StoredFields extends Omit<EventFields, 'payload' | 'changes' | 
   readonly changes: string | null
   readonly previous: string | null
   readonly metadata: string
+  /** How long its transaction had run when it was written; absent where that is not known, or where the metadata says it. */
+  readonly durationMs?: number | undefined
 }
 
 type Image = Readonly<Record<string, unknown>>
@@ -27,9 +39,11 @@ export class StoredEvent extends AftercommitEvent<string, unknown> {
   #changes: Changes | null | undefined
   #previous: Image | null | undefined
   #metadata: EventMetadata | undefined
+  readonly #durationMs: number | undefined
 
   constructor(fields: StoredFields) {
     super(fields as unknown as EventFields)
+    this.#durationMs = fields.durationMs
   }
 
   override get payload(): unknown {
@@ -38,18 +52,48 @@ export class StoredEvent extends AftercommitEvent<string, unknown> {
   }
 
   override get changes(): Changes | null {
-    if (this.#changes === undefined) this.#changes = readJson(this[CHANGES] as string | null) as Changes | null
+    if (this.#changes === undefined) this.#changes = this.#readChanges()
     return this.#changes
   }
 
   override get previous(): Image | null {
-    if (this.#previous === undefined) this.#previous = readJson(this[PREVIOUS] as string | null) as Image | null
+    if (this.#previous === undefined) this.#previous = this.#readPrevious()
     return this.#previous
   }
 
   override get metadata(): EventMetadata {
-    this.#metadata ??= metadataFromStored(readJson(this[METADATA] as string) as StoredMetadata)
+    this.#metadata ??= this.#readMetadata()
     return this.#metadata
+  }
+
+  #readMetadata(): EventMetadata {
+    const stored = readJson(this[METADATA] as string) as StoredMetadata
+    const lasted = this.#durationMs
+    return metadataFromStored(
+      lasted === undefined || stored instanceof Undecodable ? stored : { duration_ms: lasted, ...stored },
+    )
+  }
+
+  #readChanges(): Changes | null {
+    const text = this[CHANGES] as string | null
+    const { kind } = this
+    if (text !== null || (kind !== 'created' && kind !== 'deleted')) return readJson(text) as Changes | null
+    const row = this.#capturedRow()
+    return row && changesOfRow(row, kind)
+  }
+
+  #readPrevious(): Image | null {
+    const text = this[PREVIOUS] as string | null
+    return text !== null || this.kind !== 'deleted' ? (readJson(text) as Image | null) : this.#capturedRow()
+  }
+
+  /** Of a created or deleted row that was captured, `changes` and `previous` are not stored: they follow from the payload. */
+  #capturedRow(): Image | null {
+    if (this.metadata.captured_from === undefined) return null
+    const row = readJson(this[PAYLOAD] as string | Undecodable | null)
+    return typeof row === 'object' && row !== null && !Array.isArray(row) && !(row instanceof Undecodable)
+      ? (row as Image)
+      : null
   }
 
   /** Over the same text, with dates of its own: those can be changed too. */
@@ -68,6 +112,7 @@ export class StoredEvent extends AftercommitEvent<string, unknown> {
       metadata: this[METADATA] as string,
       occurredAt: new Date(this.occurredAt.getTime()),
       recordedAt: new Date(this.recordedAt.getTime()),
+      durationMs: this.#durationMs,
     })
   }
 
@@ -89,6 +134,15 @@ export class StoredEvent extends AftercommitEvent<string, unknown> {
 
 function isLong(text: string | null): text is string {
   return text !== null && text.length > TOO_SHORT_TO_BE_DEEP
+}
+
+function changesOfRow(row: Image, kind: 'created' | 'deleted'): Changes {
+  const changes: Record<string, Change> = {}
+  for (const [name, value] of Object.entries(row)) {
+    if (value !== null)
+      setOwn(changes, name, kind === 'created' ? { old: null, new: value } : { old: value, new: null })
+  }
+  return changes
 }
 
 /** A level takes two characters, and a thousand levels are read. */

@@ -212,7 +212,7 @@ function completeMetadata(
         'was emitted. An event probably causes itself: look at its causation chain, or raise `log.maxDepth`.',
     )
   }
-  return metadataToStored({
+  const stored = metadataToStored({
     userId: cause?.userId ?? null,
     traceparent: traceparent ?? cause?.traceparent ?? null,
     ...metadata,
@@ -221,6 +221,10 @@ function completeMetadata(
     schemaVersion,
     depth,
   })
+  // Said aloud, so that the database does not fill in what the session says.
+  if (metadata?.userId === null) stored.user_id = null
+  if (metadata?.actingFor === null) stored.acting_for = null
+  return stored
 }
 
 /** Made once per instance. */

@@ -14,7 +14,8 @@ export const LARGEST_EVENT = 16_777_216
 // Not `as position`: ORDER BY prefers the name of an output column, and would sort positions as text.
 export const eventColumns = `position::text as pos, id, type, aggregate_type, aggregate_id, version::text as version, tenant, bytes,
   ${['payload', 'changes', 'previous', 'metadata'].map((part) => `case when bytes <= ${LARGEST_EVENT} then ${part}::text end as ${part}`).join(', ')},
-  (extract(epoch from occurred_at) * 1000)::float8 as occurred, (extract(epoch from recorded_at) * 1000)::float8 as recorded`
+  (extract(epoch from occurred_at) * 1000)::float8 as occurred, (extract(epoch from recorded_at) * 1000)::float8 as recorded,
+  (extract(epoch from recorded_at - began_at) * 1000)::float8 as lasted`
 
 export interface EventRow {
   readonly pos: string
@@ -33,6 +34,8 @@ export interface EventRow {
   readonly bytes: number | string
   readonly occurred: number | string
   readonly recorded: number | string
+  /** How long its transaction had run; null or absent where that is not known. */
+  readonly lasted?: number | string | null
 }
 
 /** An event whose payload the reader does not know the type of. */
@@ -54,6 +57,7 @@ export function toEvent(row: EventRow): AnyEvent {
     metadata: row.metadata ?? '{}',
     occurredAt: toDate(row.occurred),
     recordedAt: toDate(row.recorded),
+    durationMs: row.lasted === null || row.lasted === undefined ? undefined : Number(row.lasted),
   })
 }
 

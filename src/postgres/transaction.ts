@@ -190,6 +190,8 @@ function causeText(client: Client, { correlationId, causationId, depth, userId, 
     user_id: userId,
     tenant,
     traceparent,
+    actor_type: undefined,
+    acting_for: undefined,
   }
   return Object.entries(settings)
     .map(([name, value = '']) => `; set local aftercommit.${name} = ${client.escapeLiteral(withoutNul(value))}`)

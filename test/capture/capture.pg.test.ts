@@ -32,7 +32,7 @@ describe('what lands in the log', () => {
         payload: paid,
         changes: { status: { old: 'new', new: 'paid' } },
         previous: row,
-        metadata: { table: 'public.orders' },
+        metadata: { captured_from: 'public.orders' },
       },
       { type: 'order.deleted', payload: paid, changes: null, previous: null },
     ])
@@ -60,7 +60,7 @@ describe('what lands in the log', () => {
     ).toEqual(
       Array(3).fill({
         tenant: 'acme',
-        table: 'public.orders',
+        captured_from: 'public.orders',
         user_id: 'u1',
         traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
         actor_type: 'service',

@@ -849,6 +849,21 @@ commit;
 begin;
 set local lock_timeout = 800;
 set local search_path = pg_catalog, pg_temp;
+-- why: how long a transaction had run when it wrote an event, without a value that every append would have to compute.
+-- locks: events, for a moment; no row is rewritten.
+-- older: keep
+
+alter table "aftercommit".events add column began_at timestamptz;
+alter table "aftercommit".events alter column began_at set default now();
+comment on column "aftercommit".events.began_at is 'When the transaction began that wrote the event: recorded_at - began_at is how long it had run. Null for events from before there was this column.';
+insert into "aftercommit".migrations (version, name, checksum, applied_by, breaks_older)
+values (12, 'session', '09de093ddeaa8e5c2001cde746657a427beb72d911ea4a22016bb6eb7c1f57f7',
+        pg_catalog.concat_ws(' ', session_user, pg_catalog.current_setting('application_name')), false);
+commit;
+
+begin;
+set local lock_timeout = 800;
+set local search_path = pg_catalog, pg_temp;
 -- grants: emit
 -- Notes that a table is captured, for capture(), which runs as its caller. Refuses an aggregate type that has another source of
 -- events, and a caller who may not make triggers on the table.
@@ -1142,7 +1157,7 @@ begin
     raise exception 'A change of % would be event number % in a chain of causes, more than %; nothing was written to it.',
       p_table, v_depth, p_max_depth using errcode = 'AC006', hint = 'An event probably causes itself.';
   end if;
-  o_metadata := jsonb_build_object('table', p_table, 'correlation_id',
+  o_metadata := jsonb_build_object('captured_from', p_table, 'correlation_id',
     coalesce(nullif(current_setting('aftercommit.correlation_id', true), ''),
       'tx-' || to_hex((extract(epoch from now()) * 1000000)::bigint) || '-' || pg_current_xact_id()::text));
   if concat(current_setting('aftercommit.user_id', true), current_setting('aftercommit.causation_id', true),
@@ -2243,6 +2258,46 @@ $aftercommit$;
 revoke all on function "aftercommit"."surplus_room" from public;
 comment on function "aftercommit"."surplus_room" is 'How many calls that wait in a process may become rows for other processes, by name: p_places for each other live worker that names the work, less the due rows of these lanes that no worker has claimed.';
 -- grants: none
+-- Whether a setting of the session says something about the events it appends. Inlined by the planner, and therefore without
+-- settings of its own.
+create or replace function "aftercommit".has_session() returns boolean
+language sql stable as $aftercommit$
+  select pg_catalog.concat(
+    pg_catalog.current_setting('aftercommit.user_id', true), pg_catalog.current_setting('aftercommit.tenant', true),
+    pg_catalog.current_setting('aftercommit.correlation_id', true), pg_catalog.current_setting('aftercommit.causation_id', true),
+    pg_catalog.current_setting('aftercommit.traceparent', true), pg_catalog.current_setting('aftercommit.actor_type', true),
+    pg_catalog.current_setting('aftercommit.acting_for', true), pg_catalog.current_setting('aftercommit.depth', true))
+    operator(pg_catalog.<>) ''
+$aftercommit$;
+revoke all on function "aftercommit"."has_session" from public;
+comment on function "aftercommit"."has_session" is 'Whether a setting of the session says something about the events it appends. Inlined by the planner, and therefore without settings of its own.';
+-- grants: none
+-- Metadata of an event, completed from the settings of the session: what the emitter gave wins. A correlation id that is the
+-- event's own id was not given, it only begins a chain. Raises AC006 where the chain of causes is too long.
+create or replace function "aftercommit".session_metadata(p_id text, p_metadata jsonb) returns jsonb
+language plpgsql stable set search_path = pg_catalog, pg_temp as $aftercommit$
+declare
+  v_depth integer := nullif(substring(current_setting('aftercommit.depth', true) from '^\d{1,9}$')::integer, 0);
+  v_session jsonb := jsonb_strip_nulls(jsonb_build_object(
+    'user_id', nullif(current_setting('aftercommit.user_id', true), ''),
+    'correlation_id', nullif(current_setting('aftercommit.correlation_id', true), ''),
+    'causation_id', nullif(current_setting('aftercommit.causation_id', true), ''),
+    'traceparent', nullif(current_setting('aftercommit.traceparent', true), ''),
+    'actor_type', nullif(current_setting('aftercommit.actor_type', true), ''),
+    'acting_for', nullif(current_setting('aftercommit.acting_for', true), ''),
+    'depth', v_depth));
+begin
+  if v_depth > (select s.max_depth from "aftercommit".settings s) then
+    raise exception 'This would be event number % in a chain of causes, more than the limit; nothing was emitted.', v_depth
+      using errcode = 'AC006', hint = 'An event probably causes itself.';
+  end if;
+  return v_session || case when v_session ? 'correlation_id' and p_metadata ->> 'correlation_id' = p_id
+    then p_metadata - 'correlation_id' else p_metadata end;
+end
+$aftercommit$;
+revoke all on function "aftercommit"."session_metadata" from public;
+comment on function "aftercommit"."session_metadata" is 'Metadata of an event, completed from the settings of the session: what the emitter gave wins. A correlation id that is the event''s own id was not given, it only begins a chain. Raises AC006 where the chain of causes is too long.';
+-- grants: none
 -- Whether an event has to be looked at by check_event before it is written: false for most, by the sizes in the headers of
 -- their parts. A compressed part says nothing about its size, and 64 levels of JSON take more than 500 bytes. Inlined by the
 -- planner, and therefore without settings of its own.
@@ -2428,6 +2483,12 @@ begin
     raise exception 'The schema was migrated by a newer aftercommit, which processes of this version must not write to; nothing was emitted.'
       using errcode = 'AC015';
   end if;
+  if "aftercommit".has_session() then
+    p_metadata := "aftercommit".session_metadata(p_id, p_metadata);
+    if nullif(current_setting('aftercommit.tenant', true), '') is not null and not coalesce(p_extra ? 'tenant', false) then
+      p_extra := coalesce(p_extra, '{}') || jsonb_build_object('tenant', current_setting('aftercommit.tenant'));
+    end if;
+  end if;
   if "aftercommit".may_break_limits(p_aggregate_type, p_aggregate_id, p_payload, p_metadata, p_extra) then
     perform "aftercommit".check_event(p_type, p_aggregate_type, p_aggregate_id, p_payload, p_metadata, p_extra);
   end if;
@@ -2528,6 +2589,18 @@ begin
   if p_level < 0 then
     raise exception 'The schema was migrated by a newer aftercommit, which processes of this version must not write to; nothing was emitted.'
       using errcode = 'AC015';
+  end if;
+  if "aftercommit".has_session() then
+    p_metadata := (
+      select jsonb_agg("aftercommit".session_metadata(e.id, e.metadata) order by e.place)
+        from rows from (unnest(p_ids), jsonb_array_elements(p_metadata)) with ordinality as e (id, metadata, place));
+    if nullif(current_setting('aftercommit.tenant', true), '') is not null then
+      p_extras := array(
+        select case when e.extra ? 'tenant' then e.extra
+                 else coalesce(e.extra, '{}') || jsonb_build_object('tenant', current_setting('aftercommit.tenant')) end
+          from rows from (unnest(p_ids), unnest(p_extras)) with ordinality as e (id, extra, place)
+         order by e.place);
+    end if;
   end if;
   if (p_extras is null or not exists (select from unnest(p_extras) x where x ?| array['chosen', 'expected']))
      and not exists (select from "aftercommit".stream_types where aggregate_type = any (p_aggregate_types)) then
@@ -3752,7 +3825,7 @@ values ('capture/register_capture', 'function', 'register_capture', null, '04a4b
        ('capture/capture_default_type', 'function', 'capture_default_type', null, 'e8e5fdbec1db83f23302787c6a1f5133e5410bea0ae505f201975bede30b3f6d', 1),
        ('capture/capture', 'function', 'capture', null, '3f52e348d6ec5e9df9a62712e3855c8c0e664980c5e1151da93218985f191bee', 1),
        ('capture/capture_short', 'function', 'capture_short', null, '15d928aa8bbb6c25c02f0ef26a98ec373ec5a35e21ba2a5e1d12259a3594b0fe', 1),
-       ('capture/capture_context', 'function', 'capture_context', null, '6256a10981d638dc1812d7fb4ca0b6350bafe3c2ec45a5af37e1205e9a0af328', 1),
+       ('capture/capture_context', 'function', 'capture_context', null, 'bdc628dbf95d8f5dfa1d0254b603759ea6f806b86d2d13b6260c57105aeae59b', 1),
        ('capture/capture_image', 'function', 'capture_image', null, '331808b971a4c33fc0b490e61437acf475b580047e775619a9dd06d773b21f48', 1),
        ('capture/capture_is_large', 'function', 'capture_is_large', null, '050ca85586eff6a6066d2020fc1edf85d32fb3b4d6e34027ee795e130779e0c9', 1),
        ('capture/capture_uncommon_key', 'function', 'capture_uncommon_key', null, '7ce1598a1a4a437e61ca2b331fbb1a49f7a9e79acb1437d4dbf37de0702b3e92', 1),
@@ -3780,14 +3853,16 @@ values ('capture/register_capture', 'function', 'register_capture', null, '04a4b
        ('delivery/next_delivery_ms', 'function', 'next_delivery_ms', null, '59fc960bf4cdb958ac93f0c6d501f23212d38881d7c13210b39e766201e34121', 1),
        ('delivery/rotate_deliveries', 'function', 'rotate_deliveries', null, '33dd4711704710f957e20e5fc0a1819210dd485673894b06cd601a7cc6c05be2', 1),
        ('delivery/surplus_room', 'function', 'surplus_room', null, 'a52a8225782b6ded6552d81167120914797ad52d9c93fe0e8ee6eed97f6d1a23', 1),
+       ('log/has_session', 'function', 'has_session', null, 'eea298bc6e14665ed8277280dcc7f4c37a4de06b7a9e3a3a34856e38c1957c40', 1),
+       ('log/session_metadata', 'function', 'session_metadata', null, 'b5ee849c8e00a5b2a1a6e84769dd971be2fdc755d90d978eb7cdf18bb50b0728', 1),
        ('log/may_break_limits', 'function', 'may_break_limits', null, '3406d563671389ba71bb69be08506dcb8db1d78bbb692c880d77d9a072bf08ac', 1),
        ('log/check_event', 'function', 'check_event', null, '16a5264e22c105313a615a5722e662a840fce53b738d528d558d6147c7054662', 1),
        ('log/has_swollen', 'function', 'has_swollen', null, '413a2e6afa802f690badf437a45638065cfe321e0b5df162de12d6c337ebbbfe', 1),
        ('log/content_of', 'function', 'content_of', null, '5222422236d196f679f523837641d35f7d8465ae1859ad0fb5ce13487e3912db', 1),
        ('log/place_of_id', 'function', 'place_of_id', null, '9db09c3c2a7c7694a0a03b4e9edacb9da8bb8548b798ec4f65ffe3afd133f0d6', 1),
        ('log/next_version', 'function', 'next_version', null, 'e6ed26ba5d5e54c1cd9d5d0dcfb1b251a824cb012ac0be3a7a31ab73afa0197f', 1),
-       ('log/append', 'function', 'append', null, 'c5b0c562f9e96357b6bd0813b6506b2e9c6a124ba1aca5bc6033317d1bfe3185', 1),
-       ('log/append_many', 'function', 'append_many', null, 'f9ec015b600108ad2ab22051481050c8972af938875b4b31a20ae9ddb541824b', 1),
+       ('log/append', 'function', 'append', null, '72300ecae497a149ed29725f0b8b72c3f9919934013bed47aa2139d4c653b367', 1),
+       ('log/append_many', 'function', 'append_many', null, 'c2f774094728bfc13fcea6f63640d88f52ffe3135df27ffa58ca3970ce9d5607', 1),
        ('log/log_identity', 'function', 'log_identity', null, '5a103ba1d69f974c953683c99b1c74b1205d852c5e3657b3ba21ccc856847f86', 1),
        ('log/witness_is_gone', 'function', 'witness_is_gone', null, '59c24d5ae211a728e2312346432f131965c75b04f786e853ec07dbeb3f8f01af', 1),
        ('log/unbroken_from', 'function', 'unbroken_from', null, 'd0a22e4c8b0b373028d886b0e8215ea1814de6bfc8802ce9a7e4892b34ca867a', 1),
