@@ -77,7 +77,7 @@ async function openContext(serverUrl, home, { quick, limitMs }) {
     sql: async (text, values) => (await client.query(text, values)).rows,
     async start(toml, { args = [], env = {}, isReady = true } = {}) {
       writeFileSync(join(folder, 'aftercommit.toml'), toml)
-      const child = spawn(process.execPath, [join(root, 'dist/cli/main.js'), 'start', ...args], {
+      const child = spawn(process.execPath, [join(root, 'lib/cli/main.js'), 'start', ...args], {
         cwd: folder,
         env: { PATH: process.env.PATH, HOME: folder, DATABASE_URL: url, ...env },
       })
@@ -87,7 +87,7 @@ async function openContext(serverUrl, home, { quick, limitMs }) {
     },
     cli: (...words) =>
       new Promise((resolve) => {
-        const args = [join(root, 'dist/cli/main.js'), ...words]
+        const args = [join(root, 'lib/cli/main.js'), ...words]
         const env = { PATH: process.env.PATH, HOME: folder, DATABASE_URL: url }
         execFile(process.execPath, args, { cwd: folder, env, timeout: waitMs }, (error, stdout, stderr) =>
           resolve({ code: error === null ? 0 : (error.code ?? null), stdout, stderr }),

@@ -1,9 +1,10 @@
 /**
- * `npm run build`: migrations into TypeScript, TypeScript into dist/ of both packages.
+ * `npm run build`: migrations into TypeScript, TypeScript into dist/ of both packages, and dist/ of aftercommit into the few files
+ * of lib/, which users load. Node opens all files of a program at once, and hundreds of them are more than some limits allow.
  *
  * Does nothing when no input changed since the last build that succeeded, so that `npm start` may always call it, and
  * several tests at once: one builds, the others wait for it. The
- * stamp lies outside dist/, which is published whole, and is believed only while every file it names is still there.
+ * stamp lies outside of what is published, and is believed only while every file it names is still there.
  */
 import { createHash } from 'node:crypto'
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -17,7 +18,7 @@ const packages = [
   { name: 'aftercommit', project: 'tsconfig.build.json', source: 'src', out: 'dist' },
 ]
 const generated = 'src/postgres/migrations.generated.ts'
-const command = 'dist/cli/main.js'
+const command = 'lib/cli/main.js'
 const stampFile = 'node_modules/.cache/aftercommit/build.json'
 const lockFile = 'node_modules/.cache/aftercommit/build.lock'
 
@@ -38,9 +39,28 @@ if (isUpToDate(inputs)) {
     removeStale(source, out)
     await step(name, () => runTool('tsc', ['-p', project]))
   }
+  await step('bundle', bundle)
   if (existsSync(join(root, command))) chmodSync(join(root, command), 0o755)
   writeStamp(inputs)
   say(`build: done in ${seconds(started)}`)
+}
+
+/** Each entry of package.json as one file of lib/, beside the chunks that they share or load later. */
+async function bundle() {
+  const { exports, bin } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  const entries = [...Object.values(exports).map((entry) => entry.default), bin.aftercommit].filter(Boolean)
+  const names = entries.map((path) => path.replace(/^(\.\/)?lib\/|\.js$/g, ''))
+  rmSync(join(root, 'lib'), { recursive: true, force: true })
+  const { rolldown } = await import('rolldown')
+  const program = await rolldown({
+    cwd: root,
+    input: Object.fromEntries(names.map((name) => [name, `dist/${name}.js`])),
+    platform: 'node',
+    external: (id) => !/^[./]/.test(id) && !id.startsWith('dist/'),
+    treeshake: false,
+  })
+  await program.write({ dir: join(root, 'lib'), entryFileNames: '[name].js', chunkFileNames: 'chunks/[name].js' })
+  return 0
 }
 
 async function step(name, work) {
@@ -58,6 +78,7 @@ function hashInputs() {
     ...listFiles('sql'),
     'scripts/build.mjs',
     'scripts/embed-migrations.mjs',
+    'node_modules/rolldown/package.json',
     'tsconfig.base.json',
     'package.json',
     'embedded/package.json',
@@ -78,7 +99,7 @@ function isUpToDate(hash) {
 }
 
 function writeStamp(hash) {
-  const outputs = [...packages.flatMap(({ out }) => listFiles(out)), generated]
+  const outputs = [...packages.flatMap(({ out }) => listFiles(out)), ...listFiles('lib'), generated]
   mkdirSync(dirname(join(root, stampFile)), { recursive: true })
   writeFileSync(join(root, stampFile), JSON.stringify({ inputs: hash, outputs }))
 }

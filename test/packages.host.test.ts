@@ -19,7 +19,7 @@ describe('the published packages', () => {
     const files = packedFiles('.')
     const migrations = readdirSync(`${root}migrations`).filter((name) => name.endsWith('.sql'))
     const front = ['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json']
-    expect(files).toEqual(expect.arrayContaining([...front, 'dist/index.js', 'dist/index.d.ts', 'dist/cli/main.js']))
+    expect(files).toEqual(expect.arrayContaining([...front, 'lib/index.js', 'dist/index.d.ts', 'lib/cli/main.js']))
     expect(migrations.length).toBeGreaterThan(0)
     expect(files).toEqual(expect.arrayContaining(migrations.map((name) => `migrations/${name}`)))
     expect(files.filter((file) => !front.includes(file) && !isCode(file) && !isMigration(file))).toEqual([])
@@ -83,14 +83,36 @@ describe('importing aftercommit', () => {
 
   it('loads no command line, schema, expression, driver or logger package', () => {
     const loaded = modulesLoadedBy(`await import('aftercommit')`)
-    expect(loaded.some((module) => module.endsWith('/dist/index.js'))).toBe(true)
-    expect(loaded.filter((module) => heavy.test(module) || module.includes('/dist/cli/'))).toEqual([])
+    expect(loaded.some((module) => module.endsWith('/lib/index.js'))).toBe(true)
+    expect(loaded.filter((module) => heavy.test(module) || module.includes('/lib/cli/'))).toEqual([])
   })
 
   it('loads none of them for tests either, until a database is asked for', () => {
     const loaded = modulesLoadedBy(`await import('aftercommit/testing')`)
-    expect(loaded.some((module) => module.endsWith('/dist/testing/index.js'))).toBe(true)
-    expect(loaded.filter((module) => heavy.test(module) || module.includes('/dist/cli/'))).toEqual([])
+    expect(loaded.some((module) => module.endsWith('/lib/testing/index.js'))).toBe(true)
+    expect(loaded.filter((module) => heavy.test(module) || module.includes('/lib/cli/'))).toEqual([])
+  })
+
+  it.each(Object.keys(readJson('package.json').exports ?? {}).filter((name) => !name.endsWith('.json')))(
+    'loads with 64 file descriptors (%s)',
+    (name) => {
+      const code = `import('${name.replace('.', 'aftercommit')}').then((module) => console.log(Object.keys(module).length > 0))`
+      const limited = ['-c', 'ulimit -n 64; exec "$0" -e "$1"', process.execPath, code]
+      const { stdout, stderr } = spawnSync('bash', limited, { cwd: root, encoding: 'utf8' })
+      expect(stdout.trim(), stderr).toBe('true')
+    },
+  )
+
+  it('starts its command line with 64 file descriptors', () => {
+    const limited = ['-c', 'ulimit -n 64; exec "$0" lib/cli/main.js --version', process.execPath]
+    const { status, stderr } = spawnSync('bash', limited, { cwd: root, encoding: 'utf8' })
+    expect(status, stderr).toBe(0)
+  })
+
+  it('loads rules with 128 file descriptors, and all that checks them', () => {
+    const limited = ['-c', 'ulimit -n 128; exec "$0" lib/cli/main.js config schema', process.execPath]
+    const { stdout, stderr } = spawnSync('bash', limited, { cwd: root, encoding: 'utf8' })
+    expect(stdout, stderr).toContain('observers')
   })
 
   it('is checked by a list that would show them', () => {
@@ -100,7 +122,7 @@ describe('importing aftercommit', () => {
 })
 
 function isCode(file: string): boolean {
-  return /^dist\/[\w./-]+\.(js|js\.map|d\.ts)$/.test(file)
+  return /^lib\/[\w./-]+\.js$|^dist\/[\w./-]+\.(js|js\.map|d\.ts)$/.test(file)
 }
 
 function isMigration(file: string): boolean {
@@ -154,6 +176,7 @@ function spawn(command: string, args: string[], folder: string) {
 }
 
 interface Manifest {
+  exports?: Record<string, unknown>
   version?: string
   scripts?: Record<string, string>
   packages?: Record<string, { resolved?: string }>

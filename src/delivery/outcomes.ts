@@ -73,7 +73,7 @@ function retryLine(counts: boolean, isLocal: boolean, attempt: number, most: num
 }
 
 /** What tells failures of one name apart in the log: the code, else the name of the class. */
-export function kindOf(error: unknown): string {
+function kindOf(error: unknown): string {
   const { name, code } = toErrorRecord(error)
   return code ?? name
 }

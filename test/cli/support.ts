@@ -9,7 +9,7 @@ import { type TestProcess, watch } from '../support/processes.ts'
 import { STRICT } from '../support/strict.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
-const command = join(root, 'dist/cli/main.js')
+const command = join(root, 'lib/cli/main.js')
 
 export interface CliOptions {
   env?: Record<string, string>

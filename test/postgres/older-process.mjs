@@ -1,7 +1,7 @@
 // A process of this build, beside which a test migrates the schema to a newer one. A process that `works` handles its own
 // events. "migrate", "emit" and "health" on standard input each print one line of JSON.
 import { createInterface } from 'node:readline'
-import { createAftercommit } from '../../dist/index.js'
+import { createAftercommit } from '../../lib/index.js'
 
 const [url, role] = process.argv.slice(2)
 const logger = { debug() {}, info() {}, warn() {}, error: ({ code }) => say({ error: code }), child: () => logger }

@@ -1,7 +1,7 @@
 // A program that has no file descriptor left when its webhooks are due, and has them again when it is told so on stdin.
 // Usage: out-of-descriptors.mjs <database> <file with rules>. Prints its log lines, and `ready` and `exhausted`.
 import { closeSync, openSync } from 'node:fs'
-import { createAftercommit } from '../../../dist/index.js'
+import { createAftercommit } from '../../../lib/index.js'
 
 const [database, file] = process.argv.slice(2)
 const write = (level) => (fields, message) => console.log(`${level} ${message} ${fields.err?.message ?? ''}`)

@@ -7,7 +7,7 @@
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
-import { accept, after, createAftercommit, defineWorkflow } from '../../../dist/index.js'
+import { accept, after, createAftercommit, defineWorkflow } from '../../../lib/index.js'
 
 const { url, ledger, dies, diesOnce, holdsUntil, writes, shutdown = '10s' } = JSON.parse(process.argv[2])
 process.on('unhandledRejection', (error) => console.log(`UNHANDLED ${error?.stack}`))
