@@ -2,11 +2,12 @@
 -- Takes due work of the registered names, lanes in turn, higher priorities first. Rows of a worker that is gone are taken
 -- one at a time, if p_suspects, and come with `suspect`: one of them may be what ended it.
 -- p_token is new with every claim, and chosen by the worker: it knows what to give back when the answer gets lost.
--- p_running: how many it works on now for each destination, of which it takes at most p_most. p_places: how many it could
--- begin at once. p_hanging: destinations that answer so slowly that it wants no more for them now.
+-- p_running: how many it works on now for each destination; kept for limits. p_shares: the same, and for each name without a
+-- destination, with a space before it. It takes at most p_most for a destination and p_most_named for such a name. p_places:
+-- how many it could begin at once. p_hanging: shares whose calls take so long that it wants no more for them now.
 create or replace function :schema.claim_deliveries(
   p_worker text, p_token bigint, p_names jsonb, p_limit integer, p_suspects boolean, p_running jsonb, p_most integer,
-  p_places integer default 10000, p_hanging jsonb default '[]')
+  p_places integer default 10000, p_hanging jsonb default '[]', p_shares jsonb default '{}', p_most_named integer default 10000)
 returns table (segment smallint, id bigint, lane integer, owner text, key text, payload text, attempts integer,
                created_ms double precision, token bigint, suspect boolean, letter bigint)
 language plpgsql set search_path = pg_catalog, pg_temp :index_walks
@@ -76,8 +77,10 @@ begin
      where p.kind is null
        -- A destination that takes nothing now would use up the turns of others, with all its tenants.
        and not coalesce(t.paused or t.resting_until > v_now or t.open_until > v_now, false)
-       and (l.destination = '' or t.concurrency is not null or coalesce((p_running ->> l.destination)::integer, 0) < p_most)
-       and not p_hanging ? l.destination
+       and (t.concurrency is not null
+            or case when l.destination = '' then coalesce((p_shares ->> (' ' || l.name))::integer, 0) < p_most_named
+                    else coalesce((p_shares ->> l.destination)::integer, 0) < p_most end)
+       and not p_hanging ? case when l.destination = '' then ' ' || l.name else l.destination end
        and exists (select from :schema.deliveries d
                     where d.lane = l.lane and d.run_at <= v_now and d.token is null)
      group by l.priority
@@ -93,11 +96,12 @@ begin
                  when due.ordered then (select count(*)::integer from :schema.first_in_turn(t.lane, v_now, t.share))
                  else due.count
                end,
-               p_most - coalesce((p_running ->> t.destination)::integer, 0) - (t.nth - 1) * t.share, p_places) as granted
-        from (select l.lane, l.destination,
+               case when t.destination = '' then p_most_named else p_most end
+                 - coalesce((p_shares ->> t.of)::integer, 0) - (t.nth - 1) * t.share, p_places) as granted
+        from (select l.lane, l.destination, case when l.destination = '' then ' ' || l.name else l.destination end as of,
                      greatest(1, v_left / cardinality(v_level.lanes)) as share,
                      -- Of one destination too, any lane may be the first, and have what there is to have.
-                     row_number() over (partition by l.destination order by u.at)::integer as nth
+                     row_number() over (partition by l.destination, case when l.destination = '' then l.name end order by u.at)::integer as nth
                 from unnest(v_level.lanes[1 : v_left]) with ordinality as u(lane, at)
                 join :schema.delivery_lanes l on l.lane = u.lane) t
        cross join lateral (

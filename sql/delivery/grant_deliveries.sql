@@ -11,7 +11,7 @@ declare
   v_burst double precision;
   v_tokens double precision;
 begin
-  if p_destination = '' then return p_wanted; end if;
+  if p_destination = '' then return greatest(v_granted, 0); end if;
   select * into d from :schema.destinations where destination = p_destination;
   if not found then return greatest(v_granted, 0); end if;
   if d.paused or d.resting_until > clock_timestamp() then return 0; end if;

@@ -13,10 +13,10 @@
 import type { Database } from '../postgres/index.ts'
 import type { Clock } from '../runtime/index.ts'
 import { createDoubts, type Doubts } from './doubts.ts'
+import type { InFlight } from './in-flight.ts'
 import type { Lanes } from './lanes.ts'
 import type { Lease } from './lease.ts'
 import { createPace, LONGEST_REST_MS, type Pace } from './pace.ts'
-import type { Places } from './places.ts'
 import { type Claim, type ClaimedRow, claimDeliveries, selectHeld } from './statements.ts'
 import { newToken } from './token.ts'
 import { noteRunning } from './worker-statements.ts'
@@ -26,8 +26,7 @@ export interface ClaimerOptions {
   readonly clock: Clock
   readonly lanes: Lanes
   readonly lease: Lease
-  readonly places: Places
-  readonly concurrency: number
+  readonly inFlight: InFlight
   /** Whether the bell will ring for new work; if not, it is looked for. */
   readonly willHear: () => boolean
   /** Ends the rest of whoever looks. */
@@ -62,7 +61,7 @@ export class Claimer {
 
   constructor(options: ClaimerOptions) {
     this.#options = options
-    this.#pace = createPace(options.concurrency)
+    this.#pace = createPace(options.inFlight.most)
     this.#doubts = createDoubts(options.database.control, options.clock)
   }
 
@@ -95,7 +94,7 @@ export class Claimer {
 
   #block(isBlocked: boolean): void {
     this.#blocked = isBlocked
-    this.#options.places.areHeldBack = isBlocked
+    this.#options.inFlight.areHeldBack = isBlocked
   }
 
   close(): void {
@@ -145,10 +144,10 @@ export class Claimer {
 
   async claim(worker: string, unsettled: number): Promise<Look> {
     await this.#doubts.settle()
-    const { database, clock, places, willHear } = this.#options
-    const held = places.claimed + unsettled
+    const { database, clock, inFlight, willHear } = this.#options
+    const held = inFlight.claimed + unsettled
     const now = clock.monotonic()
-    const room = places.claimable(this.#pace.room(held, places.countStuck(now), now - this.#claimedAt))
+    const room = inFlight.claimable(this.#pace.room(held, inFlight.countStuck(), now - this.#claimedAt))
     if (room <= 0) {
       if (now - this.#saidAt >= HELD_BACK_MS) await noteRunning(database.control, worker, this.#running())
       return { rows: [], restMs: this.#pace.patienceMs(held) }
@@ -158,7 +157,7 @@ export class Claimer {
     this.#quiet = false
     const { rows, nextMs } = await this.#ask(worker, room)
     // Of what a dead worker left, one is taken at a time: the next waits for its end.
-    const isSuspect = places.hasSuspect || rows.some(({ suspect }) => suspect)
+    const isSuspect = inFlight.hasSuspect || rows.some(({ suspect }) => suspect)
     this.#block(isSuspect || (nextMs !== undefined && nextMs <= 0))
     const mayBeMore = rows.length > 0 && this.#blocked
     this.#quiet = !mayBeMore
@@ -167,7 +166,7 @@ export class Claimer {
 
   /** Claims, and knows the lanes of what it got: from here on nothing needs the database to begin it. */
   async #ask(worker: string, limit: number): Promise<{ rows: readonly ClaimedRow[]; nextMs: number | undefined }> {
-    const { database, lanes, lease, concurrency, places, clock } = this.#options
+    const { database, lanes, lease, inFlight, clock } = this.#options
     const token = newToken()
     const cancels = this.#cancels
     this.#claimedAt = clock.monotonic()
@@ -180,9 +179,11 @@ export class Claimer {
         limit,
         suspects,
         running: this.#running(),
-        most: places.mostOf(mostPerDestination(concurrency)),
-        places: places.sure,
-        hanging: JSON.stringify(places.hanging(this.#claimedAt)),
+        shares: JSON.stringify(inFlight.countByShare()),
+        most: inFlight.mostOfShare,
+        mostNamed: inFlight.mostOfName(limit),
+        places: inFlight.sure,
+        hanging: JSON.stringify(inFlight.hanging),
       })
       if (suspects && !claimed.rows.some(({ suspect }) => suspect)) this.#restFromSuspects()
       for (const { lane } of claimed.rows) if (!lanes.known(lane)) await lanes.get(lane)
@@ -198,14 +199,14 @@ export class Claimer {
 
   /** About to be said. */
   #running(): string {
-    const { places, clock } = this.#options
+    const { inFlight, clock } = this.#options
     this.#saidAt = clock.monotonic()
-    return JSON.stringify(places.countByDestination())
+    return JSON.stringify(inFlight.countByDestination())
   }
 
   #wantsSuspect(): boolean {
-    const { lease, places } = this.#options
-    if (!lease.hasGone || places.hasSuspect) return false
+    const { lease, inFlight } = this.#options
+    if (!lease.hasGone || inFlight.hasSuspect) return false
     const isTime = this.#claimedAt >= this.#suspectsAt
     if (!isTime) this.lookWithin(this.#suspectsAt - this.#claimedAt)
     return isTime
@@ -220,8 +221,3 @@ export class Claimer {
 
 /** What is held back by others is looked for this often. */
 export const HELD_BACK_MS = 1_000
-
-/** One destination leaves a tenth of the places to all others. */
-export function mostPerDestination(concurrency: number): number {
-  return Math.max(1, Math.floor(concurrency * 0.9))
-}

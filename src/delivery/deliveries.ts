@@ -2,17 +2,17 @@
 import { stringifyJson } from '../events/index.ts'
 import { type Database, isTransaction, type Queryable } from '../postgres/index.ts'
 import { type Clock, createGroup, type Health, type Logger, type Registry, type Service } from '../runtime/index.ts'
-import { mostPerDestination } from './claimer.ts'
 import type { NewDelivery, Work } from './delivery.ts'
+import { createDestinations } from './destinations.ts'
+import { createReactions, type Reactions } from './first-attempts.ts'
+import { InFlight } from './in-flight.ts'
 import { createLanes } from './lanes.ts'
 import { Lease, type LeaseOptions } from './lease.ts'
 import { placeMarkedLetters } from './letter-statements.ts'
-import { createReactions, type Reactions } from './reactions.ts'
 import type { Reservation } from './reservations.ts'
 import type { TakenAlong } from './settler.ts'
 import { type AddedRow, addDeliveries, type ClaimedRow } from './statements.ts'
 import { createSurplus } from './surplus.ts'
-import { createTrouble } from './trouble.ts'
 import { Worker } from './worker.ts'
 
 export interface DeliveryOptions {
@@ -65,6 +65,16 @@ export function createDelivering(options: DeliveryOptions): Delivering {
   const lanes = createLanes(database.control)
   /** Live workers of other processes. */
   let others = 0
+  const inFlight = new InFlight({
+    clock,
+    most: options.concurrency,
+    surplus: createSurplus({
+      db: database.control,
+      worker: () => lease.worker,
+      others: () => others,
+      places: options.concurrency,
+    }),
+  })
   const lease = new Lease({
     database,
     clock,
@@ -78,20 +88,23 @@ export function createDelivering(options: DeliveryOptions): Delivering {
     onChange: () => worker.endCancelled(),
     onNews(news, askedAt) {
       others = news.others
-      trouble.learn(news, askedAt)
+      destinations.learn(news, askedAt)
       if (news.marked) void place()
       worker.wake()
     },
   })
-  const trouble = createTrouble({
+  const destinations = createDestinations({
     database,
     clock,
     logger,
+    lease,
+    inFlight,
     onPause: () => lease.nudge(),
     onTrouble: (destination) => worker.leaveAlone(destination),
   })
   const worker = new Worker({
-    trouble,
+    destinations,
+    inFlight,
     database,
     clock,
     logger,
@@ -100,7 +113,6 @@ export function createDelivering(options: DeliveryOptions): Delivering {
     lanes,
     lease,
     storeStacks: options.storeStacks,
-    concurrency: options.concurrency,
     drainMs: options.drainMs,
     willHear: options.willHear,
   })
@@ -170,16 +182,9 @@ export function createDelivering(options: DeliveryOptions): Delivering {
         clock,
         lease,
         outcomes: worker.outcomes,
-        places: worker.places,
-        mostPerDestination: mostPerDestination(options.concurrency),
-        surplus: createSurplus({
-          db: database.control,
-          worker: () => lease.worker,
-          others: () => others,
-          places: options.concurrency,
-        }),
+        inFlight,
         isAble: () => worker.isAble,
-        onRow: (destination, delayMs) => worker.added(destination, delayMs),
+        onRow: (lane, delayMs) => worker.added(lane, delayMs),
       }),
     claiming: {
       reserve: (kind, names) => worker.reserve(kind, names),

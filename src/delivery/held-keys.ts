@@ -8,8 +8,8 @@
  */
 import type { Queryable } from '../postgres/index.ts'
 import { type Clock, createInTurn } from '../runtime/index.ts'
+import type { Reaction } from './first-attempts.ts'
 import { type Line, selectHeldKeys, selectHeldLines } from './held-keys-statements.ts'
-import type { Reaction } from './reactions.ts'
 
 export interface HeldKeys {
   /** At once where it is known. */

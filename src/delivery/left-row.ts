@@ -3,7 +3,7 @@ import { copyEvent } from '../dead-letters/index.ts'
 import { type AftercommitEvent, stringifyJson } from '../events/index.ts'
 import type { LeftLane, LeftLetter, LeftRow } from '../subscriptions/index.ts'
 import type { NewDelivery } from './delivery.ts'
-import type { Reaction } from './reactions.ts'
+import type { Reaction } from './first-attempts.ts'
 
 /** A row for a later attempt. */
 export function toLeftRow(reaction: Reaction, words: Pick<LeftRow, 'delayMs' | 'tried'>): LeftRow {

@@ -1,17 +1,18 @@
-/** What follows the end of an attempt at a row: done, tried again, or a dead letter. */
+/** What follows the end of an attempt: done, tried again, or a dead letter. The ruling is the same with a row and without. */
 import { copyEvent, type ErrorRecord, toErrorRecord } from '../dead-letters/index.ts'
 import { stringifyJson } from '../events/index.ts'
 import { classify, type Database } from '../postgres/index.ts'
 import { type Logger, reconnectDelay, type ThrottledLog } from '../runtime/index.ts'
-import { adviceOf, afterFailure, NotNow } from '../subscriptions/index.ts'
+import { adviceOf, afterFailure, type FaultStreak, NotNow, type Verdict } from '../subscriptions/index.ts'
 import type { CountAttempt } from './attempt-count.ts'
+import type { Work } from './delivery.ts'
+import type { Destinations } from './destinations.ts'
 import { decideOutcome } from './failure.ts'
 import { type Burial, buryDelivery } from './letter-statements.ts'
 import type { Run } from './run.ts'
 import type { Settler } from './settler.ts'
 import { type Claim, completeDeliveries } from './statements.ts'
 import type { Streaks } from './streaks.ts'
-import type { Trouble } from './trouble.ts'
 
 export interface OutcomeParts {
   readonly database: Database
@@ -19,7 +20,7 @@ export interface OutcomeParts {
   /** For failures: the first of a kind at once, then one line a minute with their number. */
   readonly logRepeatedly: ThrottledLog
   readonly settler: Settler
-  readonly trouble: Trouble
+  readonly destinations: Pick<Destinations, 'obstacle' | 'recordFailure' | 'recordSuccess'>
   readonly streaks: Streaks
   readonly storeStacks: boolean
   readonly count: CountAttempt
@@ -36,33 +37,61 @@ export function succeed(parts: OutcomeParts, run: Run): void {
     if (parts.isAwaited(run.claim)) parts.settler.done(run.claim)
     else parts.settler.linger(run.claim)
   }
-  parts.trouble.forgive(run.delivery.destination)
+  parts.destinations.recordSuccess(run.delivery.destination)
+}
+
+/** An attempt that failed. */
+export interface Failure {
+  readonly work: Work
+  readonly destination: string
+  /** Counts from 1. */
+  readonly attempt: number
+  readonly streak?: FaultStreak | undefined
+  /** See `FailedAttempt`. */
+  readonly byWork?: boolean
+  /** For log lines. */
+  readonly fields: Record<string, unknown>
+}
+
+/** Decides what follows a failure, and records what it says of its destination. */
+export async function rule(parts: OutcomeParts, failure: Failure, error: unknown): Promise<Verdict> {
+  const { work, destination } = failure
+  await parts.destinations.recordFailure({ kind: work.kind, name: work.name, destination }, error)
+  const verdict = decideOutcome({ ...failure, error }, work.retry)
+  if (verdict.kind === 'retry' && !(error instanceof NotNow)) parts.count(work.kind, 'retry')
+  return verdict
+}
+
+/** The work is given up. */
+export function tellDead(parts: OutcomeParts, failure: Failure, error: unknown): void {
+  parts.count(failure.work.kind, 'dead')
+  parts.logger.error(
+    { ...fieldsOf(failure), err: error },
+    failure.work.discards ? 'delivery was given up' : 'delivery became a dead letter',
+  )
 }
 
 export async function fail(parts: OutcomeParts, run: Run, error: unknown): Promise<void> {
   if (run.lost) return
   run.ended = true
-  const { delivery, work } = run
-  const { id } = delivery
-  await parts.trouble.blame(delivery, error)
-  const failed = { error, attempt: delivery.attempt, streak: parts.streaks.get(id), byWork: run.fault !== error }
-  const outcome = decideOutcome(failed, work.retry)
-  if (!(error instanceof NotNow)) parts.streaks.put(id, afterFailure(failed.streak, outcome, parts.database.commits))
-  if (outcome.kind === 'dead') return bury(parts, run, error)
+  const { id } = run.delivery
+  const failure = { ...toFailure(run), streak: parts.streaks.get(id), byWork: run.fault !== error }
+  const verdict = await rule(parts, failure, error)
+  if (!(error instanceof NotNow)) parts.streaks.put(id, afterFailure(failure.streak, verdict, parts.database.commits))
+  if (verdict.kind === 'dead') return bury(parts, run, error)
   if (!(error instanceof NotNow)) {
-    parts.count(work.kind, 'retry')
     parts.logRepeatedly(
       'warn',
-      `retry ${work.name} ${kindOf(error)}`,
-      { ...fieldsOf(run), delay_ms: outcome.delayMs, err: error },
-      retryLine(outcome.counts, adviceOf(error).local === true, delivery.attempt, work.retry.maxAttempts),
+      `retry ${run.work.name} ${kindOf(error)}`,
+      { ...fieldsOf(failure), delay_ms: verdict.delayMs, err: error },
+      retryLine(verdict.counts, adviceOf(error).local === true, failure.attempt, run.work.retry.maxAttempts),
     )
   }
   parts.settler.failed({
     ...run.claim,
-    delayMs: outcome.delayMs,
+    delayMs: verdict.delayMs,
     error: toStoredError(parts, error),
-    counts: outcome.counts,
+    counts: verdict.counts,
   })
 }
 
@@ -87,7 +116,10 @@ export async function bury(parts: OutcomeParts, run: Run, error: unknown): Promi
     try {
       return await writeLetter(parts, run, error)
     } catch (fault) {
-      parts.logger.error({ ...fieldsOf(run), err: fault }, 'a dead letter was not written; it is tried again')
+      parts.logger.error(
+        { ...fieldsOf(toFailure(run)), err: fault },
+        'a dead letter was not written; it is tried again',
+      )
       if (attempt === MOST_BURIALS || classify(fault) === 'permanent') {
         const stored = toStoredError(parts, error)
         return parts.settler.failed({ ...run.claim, delayMs: BURIAL_DELAY_MS, error: stored, counts: true })
@@ -113,12 +145,7 @@ async function writeLetter(parts: OutcomeParts, run: Run, error: unknown): Promi
     },
     { isolation: 'read committed' },
   )
-  if (!buried) return
-  parts.count(work.kind, 'dead')
-  parts.logger.error(
-    { ...fieldsOf(run), err: error },
-    work.discards ? 'delivery was given up' : 'delivery became a dead letter',
-  )
+  if (buried) tellDead(parts, toFailure(run), error)
 }
 
 function toBurial(parts: OutcomeParts, { claim, delivery, work }: Run, error: unknown): Burial {
@@ -142,12 +169,11 @@ function toStoredError({ storeStacks }: Pick<OutcomeParts, 'storeStacks'>, error
   return toErrorRecord(error, { storeStacks })
 }
 
-function fieldsOf({ delivery }: Run): Record<string, unknown> {
-  return {
-    delivery: String(delivery.id),
-    kind: delivery.kind,
-    name: delivery.name,
-    attempt: delivery.attempt,
-    ...(delivery.destination === '' ? {} : { destination: delivery.destination }),
-  }
+function toFailure({ delivery, work }: Run): Failure {
+  const { id, destination, attempt } = delivery
+  return { work, destination, attempt, fields: { delivery: String(id) } }
+}
+
+function fieldsOf({ work, destination, attempt, fields }: Failure): Record<string, unknown> {
+  return { ...fields, kind: work.kind, name: work.name, attempt, ...(destination !== '' && { destination }) }
 }

@@ -2,8 +2,9 @@
  * Places kept for rows that are about to be committed. Whoever asks for them writes them as claimed by this worker, and does
  * them at once: what was committed is begun, of what may have been the token is doubted, and of what was not it is cancelled.
  */
+
+import type { InFlight } from './in-flight.ts'
 import type { Lease } from './lease.ts'
-import type { Places } from './places.ts'
 import { newToken } from './token.ts'
 import type { Works } from './works.ts'
 
@@ -15,7 +16,7 @@ export interface Reservation {
 
 export interface ReservationOptions {
   readonly lease: Lease
-  readonly places: Places
+  readonly inFlight: InFlight
   readonly works: Works
 }
 
@@ -53,7 +54,7 @@ export class Reservations {
   }
 
   get #free(): number {
-    let { free } = this.#options.places
+    let { free } = this.#options.inFlight
     for (const { places } of this.#kept.values()) free -= places
     return free
   }

@@ -75,13 +75,17 @@ export interface ClaimRequest {
   readonly names: string
   readonly limit: number
   readonly suspects: boolean
-  /** JSON: how many it works on for each destination. */
+  /** JSON: how many it works on for each destination; kept for limits. */
   readonly running: string
+  /** JSON: how many it works on for each share of its places. */
+  readonly shares: string
   /** At most so many for one destination. */
   readonly most: number
+  /** At most so many for one name without a destination. */
+  readonly mostNamed: number
   /** How many could be begun at once: a destination with a limit gives no more. */
   readonly places: number
-  /** JSON: destinations that get no more for now. */
+  /** JSON: shares that get no more for now. */
   readonly hanging: string
 }
 
@@ -98,7 +102,8 @@ export async function claimDeliveries(db: Queryable, request: ClaimRequest): Pro
   const { rows } = await db.query<Record<string, string | number | boolean | null>>(
     `with claimed as materialized (
        select * from ${db.schema}.claim_deliveries($1::text, ($7::text)::bigint, ($2::text)::jsonb, ($3::text)::integer,
-         $4::boolean, ($5::text)::jsonb, ($6::text)::integer, ($8::text)::integer, ($9::text)::jsonb))
+         $4::boolean, ($5::text)::jsonb, ($6::text)::integer, ($8::text)::integer, ($9::text)::jsonb,
+         ($10::text)::jsonb, ($11::text)::integer))
      select segment, id::text as id, lane, owner, key, payload, attempts, created_ms, token::text as token, suspect,
             letter::text as letter, null::double precision as next_ms
        from claimed
@@ -115,6 +120,8 @@ export async function claimDeliveries(db: Queryable, request: ClaimRequest): Pro
       request.token.toString(),
       String(request.places),
       request.hanging,
+      request.shares,
+      String(request.mostNamed),
     ],
     { repeated: true },
   )

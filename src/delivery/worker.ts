@@ -25,24 +25,22 @@ import {
   type ServiceState,
   withTimeout,
 } from '../runtime/index.ts'
+import type { LeftLane } from '../subscriptions/index.ts'
 import { createAttemptCount } from './attempt-count.ts'
-import { Claimer, HELD_BACK_MS, mostPerDestination } from './claimer.ts'
+import { Claimer, HELD_BACK_MS } from './claimer.ts'
 import type { Work } from './delivery.ts'
+import type { Destinations } from './destinations.ts'
+import { type InFlight, shareOf } from './in-flight.ts'
 import type { Lanes } from './lanes.ts'
 import type { Lease } from './lease.ts'
 import { hasMarkedLetters } from './letter-statements.ts'
-import { lose, loseAll, loseCancelled } from './losing.ts'
-import type { OutcomeParts } from './outcomes.ts'
-import { Places } from './places.ts'
+import { bury, fail, type OutcomeParts, succeed } from './outcomes.ts'
 import { type Reservation, Reservations } from './reservations.ts'
 import { createRotation } from './rotation.ts'
 import { Run } from './run.ts'
 import { Settler, type TakenAlong } from './settler.ts'
-import type { SharedPlaces } from './shared-places.ts'
-import { Starter } from './starter.ts'
-import { type Claim, type ClaimedRow, hasDue, releaseDeliveries, retryDeliveries } from './statements.ts'
+import { type Claim, type ClaimedRow, hasDue, releaseDeliveries, retryDeliveries, selectHeld } from './statements.ts'
 import { Streaks } from './streaks.ts'
-import type { Trouble } from './trouble.ts'
 import { Works } from './works.ts'
 
 export interface WorkerOptions {
@@ -53,10 +51,9 @@ export interface WorkerOptions {
   readonly health: Health
   readonly lanes: Lanes
   readonly lease: Lease
-  readonly trouble: Trouble
+  readonly destinations: Destinations
+  readonly inFlight: InFlight
   readonly storeStacks: boolean
-  /** How many at a time. */
-  readonly concurrency: number
   /** How long `stop` may still wait for what is under way. */
   readonly drainMs: () => number
   /** Whether the bell will ring for new work; if not, it is looked for. */
@@ -71,9 +68,8 @@ export class Worker implements Service {
   readonly #outcomes: OutcomeParts
   readonly #claimer: Claimer
   readonly #rotation
-  readonly #starter: Starter
   readonly #works = new Works()
-  readonly #places: Places
+  readonly #inFlight: InFlight
   #stopping = false
   /** Rows that came without a claim. Nothing waits behind them, so their end is no reason to look for more. */
   readonly #begun = new WeakSet<Claim>()
@@ -82,9 +78,9 @@ export class Worker implements Service {
   constructor(options: WorkerOptions) {
     this.#options = options
     const { database, clock, logger, metrics } = options
-    this.#places = new Places(options.concurrency)
-    this.#reservations = new Reservations({ lease: options.lease, places: this.#places, works: this.#works })
-    this.#claimer = new Claimer({ ...options, places: this.#places, wake: () => this.#loop.wake() })
+    this.#inFlight = options.inFlight
+    this.#reservations = new Reservations({ ...options, works: this.#works })
+    this.#claimer = new Claimer({ ...options, wake: () => this.#loop.wake() })
     this.#rotation = createRotation(database.control, clock)
     this.#settler = new Settler({
       db: database.control,
@@ -106,19 +102,10 @@ export class Worker implements Service {
       storeStacks: options.storeStacks,
       count: createAttemptCount(metrics),
       isAwaited: (claim) => this.#stopping || !this.#begun.has(claim),
-      trouble: options.trouble,
+      destinations: options.destinations,
       streaks: new Streaks(),
     }
-    this.#starter = new Starter({
-      ...options,
-      places: this.#places,
-      claimer: this.#claimer,
-      outcomes: this.#outcomes,
-      isStopping: () => this.#stopping,
-      isFollowed: (claim) => !this.#begun.has(claim),
-      giveBack: (claims) => this.#giveBack(claims),
-    })
-    this.#places.shared.onFreeForRows = () => this.#starter.startWaiting()
+    this.#inFlight.onFreeForRows = () => this.#startWaiting()
     this.#loop = createLoop({
       name: this.name,
       clock,
@@ -139,7 +126,7 @@ export class Worker implements Service {
   }
 
   get #isAtRest(): boolean {
-    return this.#places.running.size + this.#reservations.size === 0
+    return this.#inFlight.running.size + this.#reservations.size === 0
   }
 
   /**
@@ -173,11 +160,10 @@ export class Worker implements Service {
   }
 
   /** A row was made here. What could not be had now is not looked for now. */
-  added(destination: string, delayMs: number): void {
-    const { trouble, concurrency } = this.#options
+  added({ destination, name }: Pick<LeftLane, 'destination' | 'name'>, delayMs: number): void {
     if (delayMs > 0) this.#claimer.lookWithin(delayMs)
-    else if (trouble.isResting(destination)) this.#claimer.lookWithin(HELD_BACK_MS)
-    else if (this.#places.isCrowded(destination, mostPerDestination(concurrency))) this.#claimer.block()
+    else if (this.#options.destinations.isResting(destination)) this.#claimer.lookWithin(HELD_BACK_MS)
+    else if (this.#inFlight.isCrowded(shareOf(destination, name))) this.#claimer.block()
     else this.#claimer.look()
   }
 
@@ -186,14 +172,9 @@ export class Worker implements Service {
     return this.#outcomes
   }
 
-  /** Places that first attempts share with rows. */
-  get places(): SharedPlaces {
-    return this.#places.shared
-  }
-
   /** A destination is to be left alone: what was claimed for it and not begun would only fail. */
   leaveAlone(destination: string): void {
-    const left = this.#places.take(({ delivery }) => delivery.destination === destination)
+    const left = this.#inFlight.takeBack(({ delivery }) => delivery.destination === destination)
     if (left.length > 0) void this.#giveBack(left.map(({ claim }) => claim))
   }
 
@@ -219,7 +200,7 @@ export class Worker implements Service {
         this.#begun.add(row)
         this.#accept(row)
       }
-      this.#starter.startWaiting()
+      this.#startWaiting()
     }
     this.#reservations.end(token)
   }
@@ -237,15 +218,29 @@ export class Worker implements Service {
 
   /** The lease is gone, and with it every claim. */
   lose(): void {
-    loseAll(this.#places)
+    const reason = new AftercommitError(
+      'CLAIM_LOST',
+      'The lease of this worker was lost; another worker may run its deliveries already.',
+    )
+    for (const run of this.#inFlight.running) run.lose(reason)
+    this.#inFlight.waiting = []
     this.wake()
   }
 
-  /** Somebody may have cancelled what is held here: whatever does not carry our token any more is ended. */
+  /** Rows that are claimed here may have been cancelled: those that do not carry the token of this worker any more are ended. */
   async endCancelled(): Promise<void> {
     this.#claimer.cancelled()
-    const gone = await loseCancelled(this.#options.database.control, this.#places)
-    if (gone.length > 0) this.#forget(gone)
+    const { all } = this.#inFlight
+    if (all.length === 0) return
+    const kept = await selectHeld(
+      this.#options.database.control,
+      all.map(({ claim }) => claim),
+    )
+    // A row whose end was written meanwhile is gone because this worker is done with it.
+    const gone = all.filter((run) => !kept.has(run.claim.id) && !run.ended && !run.completed && !run.lost)
+    for (const run of gone) run.lose(cancelled(run))
+    this.#inFlight.takeBack((run) => run.lost)
+    if (gone.length > 0) this.#forget(gone.map(({ claim }) => claim))
   }
 
   start(): Promise<void> {
@@ -261,7 +256,7 @@ export class Worker implements Service {
     const { clock, drainMs } = this.#options
     await this.#loop.stop()
     this.#claimer.close()
-    await this.#release(this.#places.take(() => true))
+    await this.#release(this.#inFlight.takeBack(() => true))
     const drained = async () => {
       while (!this.#isAtRest) await clock.sleep(5)
       await this.#settler.flush()
@@ -285,9 +280,9 @@ export class Worker implements Service {
 
   async #abandon(error: unknown): Promise<void> {
     const { database, logger } = this.#options
-    const left = this.#places.all
+    const left = this.#inFlight.all
     logger.error({ deliveries: left.length }, 'deliveries outlasted the drain limit; their claims are given back')
-    for (const run of left) lose(run, error)
+    for (const run of left) run.lose(error)
     const retries = left.map(({ claim }) => ({ ...claim, delayMs: 0, error: null, counts: true }))
     if (retries.length > 0) await retryDeliveries(database.control, retries).catch(() => {})
   }
@@ -304,7 +299,7 @@ export class Worker implements Service {
       }
       const { rows, restMs } = await this.#claimer.claim(worker, this.#settler.unsettled)
       for (const row of rows) this.#accept(row)
-      this.#starter.startWaiting()
+      this.#startWaiting()
       await this.#rotation.turn()
       if (restMs > 0) await context.wait(restMs)
       context.beat()
@@ -318,8 +313,73 @@ export class Worker implements Service {
     // Unregistered while the claim was under way.
     if (!work) return void this.#giveBack([row])
     const run = new Run(row, lane, work)
-    if (row.suspect && row.attempts > run.work.retry.maxAttempts) this.#starter.bury(run, processEnded(run))
-    else this.#places.waiting.push(run)
+    if (row.suspect && row.attempts > run.work.retry.maxAttempts) this.#bury(run, processEnded(run))
+    else this.#inFlight.waiting.push(run)
+  }
+
+  /** Begins rows as long as there are places. */
+  #startWaiting(): void {
+    const inFlight = this.#inFlight
+    // A process that stood still past its lease must not begin rows that another worker may have by now.
+    if (inFlight.waiting.length === 0 || this.#options.lease.worker === undefined) return
+    const paused: Run[] = []
+    let next = 0
+    while (next < inFlight.waiting.length && inFlight.hasRoomForRow && !this.#stopping) {
+      const run = inFlight.waiting[next++]!
+      if (this.#options.destinations.isPaused(run.delivery)) paused.push(run)
+      else this.#start(run)
+    }
+    if (next > 0) inFlight.waiting = inFlight.waiting.slice(next)
+    if (paused.length > 0) void this.#giveBack(paused.map(({ claim }) => claim))
+  }
+
+  #start(run: Run): void {
+    const outcomes = this.#outcomes
+    outcomes.streaks.get(run.delivery.id)?.begin(outcomes.database.commits)
+    let ended: Promise<void> | undefined
+    try {
+      ended = run.run(this.#inFlight)
+    } catch (error) {
+      this.#inFlight.begin(run)
+      void this.#ended(run, fail(outcomes, run, error))
+      return
+    }
+    if (!ended && !run.row.suspect) {
+      this.#claimer.ended()
+      succeed(outcomes, run)
+      return
+    }
+    this.#inFlight.begin(run)
+    void this.#ended(
+      run,
+      Promise.resolve(ended).then(
+        () => succeed(outcomes, run),
+        (error) => fail(outcomes, run, error),
+      ),
+    )
+  }
+
+  /** Not begun again: it has a place until its letter is written. */
+  #bury(run: Run, error: unknown): void {
+    this.#inFlight.begin(run)
+    void this.#ended(run, bury(this.#outcomes, run, error))
+  }
+
+  async #ended(run: Run, settled: Promise<void>): Promise<void> {
+    const { logger, clock } = this.#options
+    await settled.catch((error) => {
+      logger.error(
+        { err: error, delivery: String(run.claim.id) },
+        'what became of a delivery was not written; it is taken up when this process ends',
+      )
+    })
+    // Until its end is written it would be taken for what ended the process, should the next one do that.
+    while (run.row.suspect && this.#settler.isUnsettled(run.claim)) await clock.sleep(1)
+    this.#inFlight.end(run)
+    this.#claimer.ended()
+    if (this.#inFlight.waiting.length > 0) this.#startWaiting()
+    else this.#claimer.settled(!this.#begun.has(run.row))
+    this.#inFlight.serve()
   }
 
   /** Not begun, so not counted. Where the database does not listen now, the settler says it until it does. */
@@ -342,6 +402,13 @@ export class Worker implements Service {
       'claim lost: somebody else has these deliveries or they were cancelled, so nothing was written',
     )
   }
+}
+
+function cancelled({ delivery }: Run): AftercommitError {
+  return new AftercommitError(
+    'CLAIM_LOST',
+    `Delivery ${delivery.id} of "${delivery.name}" was cancelled, or another worker has it: what is done now changes nothing.`,
+  )
 }
 
 function processEnded({ delivery }: Run): AftercommitError {

@@ -20,6 +20,10 @@ export class Follower {
   readonly #filter: FollowerFilter
   #epoch: number
   #window = FIRST_WINDOW
+  /** The lowest position above which news are awaited. */
+  #awaited: bigint | undefined
+  #wake = () => {}
+  readonly #never = new AbortController().signal
 
   /** Pages that come from memory are not filtered: the reader looks at each event once more. */
   constructor(log: FollowedLog, filter: FollowerFilter = {}) {
@@ -62,14 +66,20 @@ export class Follower {
     }
   }
 
-  /** Idles until there is something above a position: then `wake` is called, which ends what `wait` waits for. */
+  /**
+   * Idles until there is something above a position: then `wake` is called, which ends what `wait` waits for. It may be called
+   * once more later, for a position that the reader has passed. Under load a reader idles after every call, so one wait for
+   * news serves many.
+   */
   async idle(after: bigint, { wake, wait }: { wake(): void; wait(): Promise<unknown> }): Promise<void> {
-    const over = new AbortController()
-    void this.#log.waitBeyond(after, over.signal).then(() => over.signal.aborted || wake())
-    try {
-      await wait()
-    } finally {
-      over.abort()
+    this.#wake = wake
+    if (this.#awaited === undefined || after < this.#awaited) {
+      this.#awaited = after
+      void this.#log.waitBeyond(after, this.#never).then(() => {
+        if (this.#awaited === after) this.#awaited = undefined
+        this.#wake()
+      })
     }
+    await wait()
   }
 }

@@ -14,7 +14,7 @@ import {
 import { type EventDefinitions, fromWire, toWire, type WireEvent } from '../events/index.ts'
 import { type AnyEvent, liftEvent } from '../log/index.ts'
 import type { Database } from '../postgres/index.ts'
-import type { Clock } from '../runtime/index.ts'
+import { type Abortable, type Clock, LazySignal } from '../runtime/index.ts'
 import type { LeftAlert } from '../subscriptions/index.ts'
 import { type ActionRequest, type ActionResult, idempotencyKeyOf } from './action.ts'
 import type { Alerts } from './alerts.ts'
@@ -232,6 +232,10 @@ class Request implements ActionRequest {
 
   get signal(): AbortSignal {
     return this.#context.signal
+  }
+
+  get abort(): Abortable | undefined {
+    return this.#context instanceof LazySignal ? this.#context : undefined
   }
 }
 

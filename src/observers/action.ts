@@ -10,7 +10,7 @@ import type { CacheActions, CacheStore } from '../cache/index.ts'
 import type { Scope } from '../conditions/index.ts'
 import type { AnyEvent } from '../log/index.ts'
 import type { Pool } from '../postgres/index.ts'
-import type { Clock, Logger } from '../runtime/index.ts'
+import type { Abortable, Clock, Logger } from '../runtime/index.ts'
 import type { DocumentWriter } from '../search/index.ts'
 import type { Mistakes } from './actions/mistakes.ts'
 import type { Http, NetworkRules } from './network/index.ts'
@@ -29,6 +29,8 @@ export interface ActionRequest {
   readonly createdAt: Date
   /** Ends the attempt: the process is stopping, or the observer's own timeout has passed. */
   readonly signal: AbortSignal
+  /** The same as `signal`, which is made when it is first read; listening to this makes none. */
+  readonly abort?: Abortable | undefined
   readonly scope: Scope
 }
 

@@ -284,7 +284,8 @@ function toSubscription(
 }
 
 function toEventCall(context: HandlerContext): EventCall {
-  return { signal: () => context.signal, leaving: (context as CallContext).leaving }
+  const owner = context as CallContext
+  return { owner, leaving: owner.leaving }
 }
 
 /** Without a start it would act on everything that was ever kept. */

@@ -6,7 +6,7 @@
 import { type Scope, scopeOf } from '../conditions/index.ts'
 import type { Reactions } from '../delivery/index.ts'
 import type { AnyEvent } from '../log/index.ts'
-import { createThrottledLog } from '../runtime/index.ts'
+import { type Abortable, createThrottledLog } from '../runtime/index.ts'
 import { type Leaving, Leftovers } from '../subscriptions/index.ts'
 import { type ActingParts, createRunningAction, type RunningAction } from './acting.ts'
 import type { ObserverConfig } from './config/index.ts'
@@ -44,7 +44,8 @@ export interface ExecutorParts extends Omit<ObserverRunParts, 'logRepeatedly'> {
 
 /** How an event is run. */
 export interface EventCall {
-  readonly signal: () => AbortSignal
+  /** The call of the handler; the attempts of the event end with it. */
+  readonly owner: Abortable
   /** The event may have ended the process before. */
   readonly isSuspect?: boolean
   readonly leaving?: Leaving | undefined
@@ -66,7 +67,7 @@ export function createExecutor(observers: readonly RunningObserver[], parts: Exe
     event: AnyEvent,
     scope: Scope,
     left: Leftovers,
-    { signal, isSuspect = false, leaving }: EventCall,
+    { owner, isSuspect = false, leaving }: EventCall,
   ): Promise<void> | undefined {
     const { config } = observer
     const actions = unsettled(observer, leaving).filter(({ start }) => event.position > start)
@@ -87,7 +88,7 @@ export function createExecutor(observers: readonly RunningObserver[], parts: Exe
     }
     const run = new ObserverRun(runParts, config, event, scope, error, isSuspect)
     const runActions = config.sequential && actions.length > 1 ? runInTurn : runAll
-    return runActions(run, actions, left, signal)
+    return runActions(run, actions, left, owner)
   }
 
   /** What one throws must not keep others from acting, nor leave a promise of theirs that nobody waits for. */
@@ -100,23 +101,18 @@ export function createExecutor(observers: readonly RunningObserver[], parts: Exe
   }
 
   /** In declared order, without waiting for one another. */
-  function runAll(run: ObserverRun, actions: readonly RunningAction[], left: Leftovers, signal: () => AbortSignal) {
+  function runAll(run: ObserverRun, actions: readonly RunningAction[], left: Leftovers, owner: Abortable) {
     const asked = actions.map((action) => run.reactionOf(action))
-    const ended = reactions.react(asked, left, signal)
+    const ended = reactions.react(asked, left, owner)
     if (ended) return ended.then(() => run.finish(left))
     run.finish(left)
     return undefined
   }
 
   /** The next one starts when the one before is done; an action that becomes a row takes the rest with it. */
-  async function runInTurn(
-    run: ObserverRun,
-    actions: readonly RunningAction[],
-    left: Leftovers,
-    signal: () => AbortSignal,
-  ) {
+  async function runInTurn(run: ObserverRun, actions: readonly RunningAction[], left: Leftovers, owner: Abortable) {
     for (const [index, action] of actions.entries()) {
-      await reactions.react([run.reactionOf(action, actions.slice(index + 1))], left, signal)
+      await reactions.react([run.reactionOf(action, actions.slice(index + 1))], left, owner)
       if (run.lastOutcome !== 'success') break
     }
     run.finish(left)

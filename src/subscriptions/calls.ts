@@ -95,7 +95,8 @@ function handle(
 ): unknown {
   const one = isSuspect ? definition.handleSuspect : definition.handle
   const call = one ? () => one(events[0]!, context) : () => definition.handleBatch!(events, context)
-  return causedBy(cause, call)
+  // Actions of observers name the cause themselves where they run code of users: the context of a call costs every promise of it.
+  return definition.leaves ? call() : causedBy(cause, call)
 }
 
 async function callAuthorized(

@@ -42,6 +42,8 @@ export function toItem(event: AnyEvent, key: string, source: Item['source'] = 'l
 
 export class Lanes {
   readonly #lanes = new Map<string, Lane>()
+  /** Those with nothing under way: few, while all others may be a thousand. */
+  readonly #idle = new Set<Lane>()
 
   get busy(): boolean {
     return this.#lanes.size > 0
@@ -55,22 +57,28 @@ export class Lanes {
   add(item: Item): void {
     const lane = this.#lanes.get(item.key)
     if (lane) lane.queue.push(item)
-    else this.#lanes.set(item.key, { key: item.key, queue: [item], running: false, dueMs: 0, lingering: undefined })
+    else {
+      const added = { key: item.key, queue: [item], running: false, dueMs: 0, lingering: undefined }
+      this.#lanes.set(item.key, added)
+      this.#idle.add(added)
+    }
   }
 
   /** The next event that may run now, oldest first. */
   next(nowMs: number): Item | undefined {
     let chosen: Item | undefined
-    for (const lane of this.#lanes.values()) {
+    for (const lane of this.#idle) {
       const first = lane.queue[0]
-      if (first === undefined || lane.running || lane.dueMs > nowMs || lane.lingering) continue
+      if (first === undefined || lane.dueMs > nowMs || lane.lingering) continue
       if (chosen === undefined || first.event.position < chosen.event.position) chosen = first
     }
     return chosen
   }
 
   begin(item: Item): void {
-    this.#lanes.get(item.key)!.running = true
+    const lane = this.#lanes.get(item.key)!
+    lane.running = true
+    this.#idle.delete(lane)
   }
 
   /** Done with, one way or another: the next of its key may run. */
@@ -79,7 +87,8 @@ export class Lanes {
     lane.queue.shift()
     lane.running = false
     lane.dueMs = 0
-    if (lane.queue.length === 0) this.#lanes.delete(item.key)
+    if (lane.queue.length === 0) this.#forget(lane)
+    else this.#idle.add(lane)
   }
 
   /** To be tried again. */
@@ -87,6 +96,7 @@ export class Lanes {
     const lane = this.#lanes.get(item.key)!
     lane.running = false
     lane.dueMs = dueMs
+    this.#idle.add(lane)
     lane.lingering = lingering
     void lingering?.finally(() => {
       if (lane.lingering !== lingering) return
@@ -100,16 +110,19 @@ export class Lanes {
     const lane = this.#lanes.get(key)
     if (!lane) return []
     const rest = lane.queue.splice(lane.running ? 1 : 0)
-    if (lane.queue.length === 0) this.#lanes.delete(key)
+    if (lane.queue.length === 0) this.#forget(lane)
     return rest
+  }
+
+  #forget(lane: Lane): void {
+    this.#lanes.delete(lane.key)
+    this.#idle.delete(lane)
   }
 
   /** When the next waiting event is due; infinity when none is. */
   nextDueMs(): number {
     let due = Number.POSITIVE_INFINITY
-    for (const lane of this.#lanes.values()) {
-      if (!lane.running && !lane.lingering && lane.dueMs < due) due = lane.dueMs
-    }
+    for (const lane of this.#idle) if (!lane.lingering && lane.dueMs < due) due = lane.dueMs
     return due
   }
 }

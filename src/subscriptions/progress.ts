@@ -37,9 +37,9 @@ export class Progress {
     if (position > this.scanned) this.scanned = position
   }
 
-  /** What was read and is not finished, in order. */
+  /** What was read and is not finished, in order: positions are taken in order. */
   open(): bigint[] {
-    return [...this.#unfinished].sort(compare)
+    return [...this.#unfinished]
   }
 
   finish(position: bigint, eventId: string): void {
@@ -94,8 +94,4 @@ function parseRanges(text: string): Range[] {
 
 function formatRanges(ranges: readonly Range[]): string {
   return `{${ranges.map(({ from, to }) => `[${from},${to + 1n})`).join(',')}}`
-}
-
-function compare(a: bigint, b: bigint): number {
-  return a < b ? -1 : a > b ? 1 : 0
 }

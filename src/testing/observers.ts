@@ -18,7 +18,14 @@ import type {
   TemplateCompiler,
 } from '../observers/index.ts'
 import { schemaName } from '../postgres/index.ts'
-import { createInTurn, createTestClock, type Logger, silentLogger, type TestClock } from '../runtime/index.ts'
+import {
+  createInTurn,
+  createTestClock,
+  LazySignal,
+  type Logger,
+  silentLogger,
+  type TestClock,
+} from '../runtime/index.ts'
 import { type MemoryDeadLetters, memoryDeadLetters } from './memory-dead-letters.ts'
 import { type AskedAction, recordingActions, type TestActions, withoutSending } from './observers-actions.ts'
 import { createAlertRaiser, type SentAlert } from './observers-alerts.ts'
@@ -76,7 +83,7 @@ export function createObserverExecutor(options: ObserverExecutorOptions): Observ
 
   async function processNow(event: AnyEvent): Promise<ObservedActions> {
     const { executor, observers } = await built
-    const left = await executor.handle(liftEvent(options.events, event), { signal: () => NEVER })
+    const left = await executor.handle(liftEvent(options.events, event), { owner: NEVER })
     for (const run of left?.runs ?? []) tally.add(run as RunRecord)
     await delivery.drain()
     return tally.take(event.id, observers)
@@ -94,7 +101,7 @@ export function createObserverExecutor(options: ObserverExecutorOptions): Observ
   }
 }
 
-const NEVER = new AbortController().signal
+const NEVER = new LazySignal()
 
 interface Doubles {
   readonly clock: TestClock

@@ -28,7 +28,7 @@ test('a process without a place to spare says that it is done with a destination
   const { database, add } = await worker()
   await enlistByHand(sql)
   await saveLimits(database, [{ destination: 'erp', concurrency: 10, rate: null, burst: null }])
-  const { claimer, places, pass } = openClaimer(database)
+  const { claimer, inFlight, pass } = openClaimer(database)
   const running = async () =>
     (await sql.query(`select running from aftercommit.delivery_workers where worker = 'by hand'`)).rows[0].running
   await add(database, mails(10, { destination: 'erp' }))
@@ -36,7 +36,7 @@ test('a process without a place to spare says that it is done with a destination
   expect(await running()).toEqual({ erp: 10 })
   // All of them are done, and other work has taken their places.
   await sql.query('delete from aftercommit.deliveries')
-  for (let n = 0; n < 500; n++) places.waiting.push(runFor(''))
+  for (let n = 0; n < 500; n++) inFlight.waiting.push(runFor(''))
   pass(1_000)
   expect(await claimer.claim('by hand', 0)).toMatchObject({ rows: [] })
   expect(await running()).toEqual({})

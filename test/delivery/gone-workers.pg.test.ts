@@ -71,13 +71,13 @@ test('after a look that found nothing left by the dead, the next claims do not l
     create table asked (n serial, suspects boolean);
     alter function aftercommit.claim_deliveries rename to claim_asked;
     create function aftercommit.claim_deliveries(
-      text, bigint, jsonb, integer, p_suspects boolean, jsonb, integer, integer, jsonb)
+      text, bigint, jsonb, integer, p_suspects boolean, jsonb, integer, integer, jsonb, jsonb, integer)
     returns table (segment smallint, id bigint, lane integer, owner text, key text, payload text, attempts integer,
                    created_ms double precision, token bigint, suspect boolean, letter bigint)
     language plpgsql as $$
     begin
       insert into asked (suspects) values (p_suspects);
-      return query select * from aftercommit.claim_asked($1, $2, $3, $4, $5, $6, $7, $8, $9);
+      return query select * from aftercommit.claim_asked($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
     end
     $$`)
   const { claimer, lease, pass } = openClaimer(database)

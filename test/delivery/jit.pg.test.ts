@@ -33,6 +33,9 @@ async function deliverInOrder(url: string): Promise<void> {
   await one.add(one.database, mails(2, { tenant: 'few' }))
   await eventually(() => done.length === 4)
   await one.isBehind()
+  // Calls that wait may go to another process.
+  const lane = JSON.stringify([{ kind: 'effect', name: 'mail', destination: '', tenant: 'few', priority: 0 }])
+  await one.database.query(`select * from aftercommit.surplus_room('another', $1::jsonb, 50)`, [lane])
   await one.service.stop()
 }
 

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Reaction } from '../../src/delivery/index.ts'
+import { LazySignal } from '../../src/runtime/index.ts'
 import { Leftovers } from '../../src/subscriptions/index.ts'
 import { gate } from '../subscriptions/support/open-subscriptions.ts'
 import { openDelivering, work } from './support/open-delivering.ts'
@@ -11,7 +12,7 @@ test('a reader that lost its lease begins nothing of what waited for a place or 
   one.register(work(() => {}))
   const reactions = one.reactions()
   await reactions.begin()
-  const lost = new AbortController()
+  const lost = new LazySignal()
   const begun: string[] = []
   const { passed, open } = gate()
   const reaction = (name: string, key: string | null): Reaction => ({
@@ -34,7 +35,7 @@ test('a reader that lost its lease begins nothing of what waited for a place or 
     reaction('waits for a place and has a key', 'k'),
     reaction('waits for its key', 'k'),
   ]
-  const ended = asked.map((each) => reactions.react([each], new Leftovers(), () => lost.signal))
+  const ended = asked.map((each) => reactions.react([each], new Leftovers(), lost))
   lost.abort(new Error('lease lost'))
   open()
   const ends = await Promise.allSettled(ended)

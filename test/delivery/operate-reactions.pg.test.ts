@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 import type { Reaction } from '../../src/delivery/index.ts'
-import { createTestClock } from '../../src/runtime/index.ts'
+import { createTestClock, LazySignal } from '../../src/runtime/index.ts'
 import { eventually } from '../support/eventually.ts'
 import { work } from './support/open-delivering.ts'
 import { gate, openOperating } from './support/open-operating.ts'
 import { eventAt, savedReactions } from './support/reacting.ts'
 
-const never = () => new AbortController().signal
+const never = new LazySignal()
 
 function asking(run: Reaction['run'], words: Partial<Reaction> = {}): Reaction {
   return {

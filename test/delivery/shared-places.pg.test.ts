@@ -1,6 +1,5 @@
 /** `max_concurrency` is one number for first attempts and rows of a process. */
 import { expect, it, onTestFinished } from 'vitest'
-import { SharedPlaces } from '../../src/delivery/shared-places.ts'
 import { gate } from '../subscriptions/support/open-subscriptions.ts'
 import { eventually } from '../support/eventually.ts'
 import { mails, work } from './support/open-delivering.ts'
@@ -86,32 +85,3 @@ it.each([1, 2])(
     await Promise.all(first)
   },
 )
-
-it('rows that wait are sure of a tenth of the places, and of one at least', () => {
-  const rows = { running: 0, waiting: 5, areHeldBack: false, countOf: () => 0 }
-  const shared = new SharedPlaces(20, () => rows)
-  const first = (count: number) => {
-    while (shared.first.total() < count) shared.first.add('a')
-    while (shared.first.total() > count) shared.first.remove('a')
-  }
-  first(18)
-  expect([shared.hasRoomForFirst, shared.hasRoomForRow]).toEqual([false, true])
-  rows.running = 2
-  expect([shared.hasRoomForFirst, shared.hasRoomForRow]).toEqual([false, false])
-  first(17)
-  expect([shared.hasRoomForFirst, shared.hasRoomForRow]).toEqual([true, true])
-  const few = new SharedPlaces(1, () => ({ ...rows, running: 0, waiting: 1 }))
-  expect([few.hasRoomForFirst, few.hasRoomForRow]).toEqual([false, true])
-})
-
-it('rows of a destination that could not be claimed are sure of a tenth beside its first attempts', () => {
-  const rows = { running: 0, waiting: 0, areHeldBack: false, countOf: (_: string) => 0 }
-  const shared = new SharedPlaces(50, () => rows)
-  expect(shared.shareOfFirst('a', 45)).toBe(45)
-  rows.areHeldBack = true
-  expect(shared.shareOfFirst('a', 45)).toBe(40)
-  rows.countOf = (place) => (place === 'a' ? 5 : 0)
-  expect([shared.shareOfFirst('a', 45), shared.shareOfFirst('b', 45)]).toEqual([40, 40])
-  rows.areHeldBack = false
-  expect([shared.shareOfFirst('a', 45), shared.shareOfFirst('b', 45)]).toEqual([40, 45])
-})

@@ -1718,7 +1718,7 @@ declare
   v_burst double precision;
   v_tokens double precision;
 begin
-  if p_destination = '' then return p_wanted; end if;
+  if p_destination = '' then return greatest(v_granted, 0); end if;
   select * into d from "aftercommit".destinations where destination = p_destination;
   if not found then return greatest(v_granted, 0); end if;
   if d.paused or d.resting_until > clock_timestamp() then return 0; end if;
@@ -1918,11 +1918,12 @@ comment on function "aftercommit"."first_in_turn" is 'Rows that may be done next
 -- Takes due work of the registered names, lanes in turn, higher priorities first. Rows of a worker that is gone are taken
 -- one at a time, if p_suspects, and come with `suspect`: one of them may be what ended it.
 -- p_token is new with every claim, and chosen by the worker: it knows what to give back when the answer gets lost.
--- p_running: how many it works on now for each destination, of which it takes at most p_most. p_places: how many it could
--- begin at once. p_hanging: destinations that answer so slowly that it wants no more for them now.
+-- p_running: how many it works on now for each destination; kept for limits. p_shares: the same, and for each name without a
+-- destination, with a space before it. It takes at most p_most for a destination and p_most_named for such a name. p_places:
+-- how many it could begin at once. p_hanging: shares whose calls take so long that it wants no more for them now.
 create or replace function "aftercommit".claim_deliveries(
   p_worker text, p_token bigint, p_names jsonb, p_limit integer, p_suspects boolean, p_running jsonb, p_most integer,
-  p_places integer default 10000, p_hanging jsonb default '[]')
+  p_places integer default 10000, p_hanging jsonb default '[]', p_shares jsonb default '{}', p_most_named integer default 10000)
 returns table (segment smallint, id bigint, lane integer, owner text, key text, payload text, attempts integer,
                created_ms double precision, token bigint, suspect boolean, letter bigint)
 language plpgsql set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set enable_incremental_sort = off set enable_hashjoin = off set enable_mergejoin = off
@@ -1992,8 +1993,10 @@ begin
      where p.kind is null
        -- A destination that takes nothing now would use up the turns of others, with all its tenants.
        and not coalesce(t.paused or t.resting_until > v_now or t.open_until > v_now, false)
-       and (l.destination = '' or t.concurrency is not null or coalesce((p_running ->> l.destination)::integer, 0) < p_most)
-       and not p_hanging ? l.destination
+       and (t.concurrency is not null
+            or case when l.destination = '' then coalesce((p_shares ->> (' ' || l.name))::integer, 0) < p_most_named
+                    else coalesce((p_shares ->> l.destination)::integer, 0) < p_most end)
+       and not p_hanging ? case when l.destination = '' then ' ' || l.name else l.destination end
        and exists (select from "aftercommit".deliveries d
                     where d.lane = l.lane and d.run_at <= v_now and d.token is null)
      group by l.priority
@@ -2009,11 +2012,12 @@ begin
                  when due.ordered then (select count(*)::integer from "aftercommit".first_in_turn(t.lane, v_now, t.share))
                  else due.count
                end,
-               p_most - coalesce((p_running ->> t.destination)::integer, 0) - (t.nth - 1) * t.share, p_places) as granted
-        from (select l.lane, l.destination,
+               case when t.destination = '' then p_most_named else p_most end
+                 - coalesce((p_shares ->> t.of)::integer, 0) - (t.nth - 1) * t.share, p_places) as granted
+        from (select l.lane, l.destination, case when l.destination = '' then ' ' || l.name else l.destination end as of,
                      greatest(1, v_left / cardinality(v_level.lanes)) as share,
                      -- Of one destination too, any lane may be the first, and have what there is to have.
-                     row_number() over (partition by l.destination order by u.at)::integer as nth
+                     row_number() over (partition by l.destination, case when l.destination = '' then l.name end order by u.at)::integer as nth
                 from unnest(v_level.lanes[1 : v_left]) with ordinality as u(lane, at)
                 join "aftercommit".delivery_lanes l on l.lane = u.lane) t
        cross join lateral (
@@ -2066,7 +2070,7 @@ begin
 end
 $aftercommit$;
 revoke all on function "aftercommit"."claim_deliveries" from public;
-comment on function "aftercommit"."claim_deliveries" is 'Takes due work of the registered names, lanes in turn, higher priorities first. Rows of a worker that is gone are taken one at a time, if p_suspects, and come with `suspect`: one of them may be what ended it. p_token is new with every claim, and chosen by the worker: it knows what to give back when the answer gets lost. p_running: how many it works on now for each destination, of which it takes at most p_most. p_places: how many it could begin at once. p_hanging: destinations that answer so slowly that it wants no more for them now.';
+comment on function "aftercommit"."claim_deliveries" is 'Takes due work of the registered names, lanes in turn, higher priorities first. Rows of a worker that is gone are taken one at a time, if p_suspects, and come with `suspect`: one of them may be what ended it. p_token is new with every claim, and chosen by the worker: it knows what to give back when the answer gets lost. p_running: how many it works on now for each destination; kept for limits. p_shares: the same, and for each name without a destination, with a space before it. It takes at most p_most for a destination and p_most_named for such a name. p_places: how many it could begin at once. p_hanging: shares whose calls take so long that it wants no more for them now.';
 -- grants: run
 -- Makes the lane if it is new. A statement of its own: a lane may outlive the transaction that first wanted it.
 create or replace function "aftercommit".delivery_lane(
@@ -3843,10 +3847,10 @@ values ('capture/register_capture', 'function', 'register_capture', null, '04a4b
        ('capture/uncapture', 'function', 'uncapture', null, 'fb3d54317be6e523fb882127b7892f12cdc77aef286c0d92f449462eb06e7fad', 1),
        ('delivery/add_deliveries', 'function', 'add_deliveries', null, 'eda6e5b750e26552dd954f1d5451347a2dbdb1f579dfab63e5a9160c90e914b2', 1),
        ('delivery/busy_lanes', 'function', 'busy_lanes', null, '3c04c9e95a95684b6d9c71bc6de2e00a69bbdca78aa9dae2d495a3796c350ad3', 1),
-       ('delivery/grant_deliveries', 'function', 'grant_deliveries', null, 'cf3bf379f4d855bcab87e7826fe1b1d80194fc43890ccc0c390e8bc2833bdcc8', 1),
+       ('delivery/grant_deliveries', 'function', 'grant_deliveries', null, 'caa8ae9683d1f72ab637541130c10a8a050345df3932f5b4418e11c784eed249', 1),
        ('delivery/due_lanes', 'function', 'due_lanes', null, '90a0fee5c9a8660cb6a2c3552f89a1ec88906c484774ef30b084f1ede3793120', 1),
        ('delivery/first_in_turn', 'function', 'first_in_turn', null, '9540219e0653c58c9d38457048ac1e59395dba46ea9685987794af7182b2fbb3', 1),
-       ('delivery/claim_deliveries', 'function', 'claim_deliveries', null, 'db47e1918156341aeb84d620a6fd114e85b4cb6982e96d44728d479ac6ec224e', 1),
+       ('delivery/claim_deliveries', 'function', 'claim_deliveries', null, '348ed4d71abf959ce2c3bf1c3a87f8e986a0f9a879c2c2a660e687ef1931640c', 1),
        ('delivery/delivery_lane', 'function', 'delivery_lane', null, 'd1eef430ea897088e338c6c3e18dcd709d0e5998b443ea362f4cd150c582d734', 1),
        ('delivery/delivery_lane_numbers', 'function', 'delivery_lane_numbers', null, '4c81e3644a51ef285b026ba8168e72cc3dd5453bd12ae4e777f34ade77dbf9d8', 1),
        ('delivery/has_due_deliveries', 'function', 'has_due_deliveries', null, '2c4e883d3660bcb0f0916fcda5ef70382d2fcc2a0762263bd468645f338b3a58', 1),

@@ -152,7 +152,7 @@ export class Cluster {
   /** As the engine of observers defines its subscription. */
   #defineObserver({ plan }: Ledger, { executor, begin }: SimulatedObserver): Definition {
     const toCall = (context: HandlerContext) => ({
-      signal: () => context.signal,
+      owner: context as CallContext,
       leaving: (context as CallContext).leaving,
     })
     return toDefinition(

@@ -4,6 +4,7 @@
  */
 import { AftercommitError } from '../../errors.ts'
 import { isThenable, maskSecrets, summarizeError } from '../../runtime/index.ts'
+import { causedBy } from '../../subscriptions/index.ts'
 import type { ActionContext, ActionRequest, ActionResult, ActionType, PreparedAction } from '../action.ts'
 import { CallFailed, RefusedAddress } from '../network/index.ts'
 import { ObserverError } from '../observer-error.ts'
@@ -53,7 +54,7 @@ function runOwn(type: string, prepared: PreparedAction, request: ActionRequest):
   }
   const check = (result: ActionResult) => toResult(type, result)
   try {
-    const result = prepared.run(request)
+    const result = causedBy(request.event, () => prepared.run(request))
     return isThenable(result) ? Promise.resolve(result).then(check).catch(fail) : check(result)
   } catch (error) {
     return fail(error)

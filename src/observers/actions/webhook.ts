@@ -80,7 +80,7 @@ function prepare(config: WebhookConfig, context: ActionContext): PreparedAction 
       const hidden = [...kept, ...secretsOfHeaders(rendered), ...place.secrets]
       const response = await callHttp(
         guarded,
-        { method, target: place, headers: list, body: text, timeoutMs, signal: request.signal },
+        { method, target: place, headers: list, body: text, timeoutMs, signal: request.abort ?? request.signal },
         { what, code: 'OB006', timeoutCode: 'OB005', sent, secrets: hidden, now },
       )
       const durationMs = clock.monotonic() - began

@@ -3,7 +3,7 @@ import type { Dispatcher } from 'undici'
 import type { Clock } from '../../runtime/index.ts'
 import { RefusedAddress } from './dial.ts'
 import { isLocalFault } from './local-fault.ts'
-import { onAbort } from './on-abort.ts'
+import { type Abort, onAbort } from './on-abort.ts'
 
 export interface Answer {
   readonly status: number
@@ -37,7 +37,7 @@ const NOTHING = Buffer.alloc(0)
 interface Limits {
   readonly timeoutMs: number
   readonly keepBytes?: number
-  readonly signal: AbortSignal
+  readonly signal: Abort
 }
 
 type Controller = Dispatcher.DispatchController

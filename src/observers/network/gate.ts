@@ -1,9 +1,9 @@
-import { onAbort } from './on-abort.ts'
+import { type Abort, onAbort } from './on-abort.ts'
 
 /** At most `size` inside at a time, first come, first served. Whoever waits may give up by a signal. */
 export interface Gate {
   /** Resolves with the way out, to be called once; rejects with the signal's reason. */
-  enter(signal?: AbortSignal): Promise<() => void>
+  enter(signal?: Abort): Promise<() => void>
   readonly inside: number
 }
 
@@ -31,7 +31,7 @@ export function createGate(size: number): Gate {
 
   return {
     async enter(signal) {
-      signal?.throwIfAborted()
+      if (signal?.aborted) throw signal.reason
       if (inside < size) {
         inside++
         return leaveOnce()

@@ -17,6 +17,7 @@ import { createDialer, type Dialer } from './dial.ts'
 import { type Answer, Exchange } from './exchange.ts'
 import { createGate } from './gate.ts'
 import type { NetworkRules } from './guard.ts'
+import type { Abort } from './on-abort.ts'
 import { createResolver, type ResolverOptions } from './resolve.ts'
 
 export interface HttpRequest {
@@ -30,7 +31,7 @@ export interface HttpRequest {
   readonly timeoutMs: number
   /** How much of the answer is wanted: 1,024 bytes unless told. */
   readonly keepBytes?: number
-  readonly signal: AbortSignal
+  readonly signal: Abort
 }
 
 /** Where a request goes: the parts of a URL that travel. */

@@ -1,9 +1,9 @@
 /** What asks for work, by itself: a test says what the process is at and what time it is. */
 import { onTestFinished } from 'vitest'
 import { Claimer } from '../../../src/delivery/claimer.ts'
+import { InFlight } from '../../../src/delivery/in-flight.ts'
 import { createLanes, type Lanes } from '../../../src/delivery/lanes.ts'
 import type { Lease } from '../../../src/delivery/lease.ts'
-import { Places } from '../../../src/delivery/places.ts'
 import type { Database } from '../../../src/postgres/index.ts'
 import { systemClock } from '../../../src/runtime/index.ts'
 import { NAMES } from './by-hand.ts'
@@ -11,7 +11,7 @@ import { NAMES } from './by-hand.ts'
 export interface OpenClaimer {
   readonly claimer: Claimer
   readonly lease: { worker: string; hasGone: boolean }
-  readonly places: Places
+  readonly inFlight: InFlight
   pass(ms: number): void
 }
 
@@ -22,10 +22,10 @@ export function openClaimer(
 ): OpenClaimer {
   let now = 0
   const lease = { worker: 'by hand', hasGone: false }
-  const places = new Places(50)
+  const clock = { ...systemClock, monotonic: () => now }
+  const inFlight = new InFlight({ clock, most: 50 })
   const claimer = new Claimer({
-    ...{ database, places, concurrency: 50 },
-    clock: { ...systemClock, monotonic: () => now },
+    ...{ database, inFlight, clock },
     lanes,
     lease: lease as unknown as Lease,
     willHear: () => true,
@@ -34,7 +34,7 @@ export function openClaimer(
   claimer.names = NAMES
   onTestFinished(() => claimer.close())
   return {
-    ...{ claimer, lease, places },
+    ...{ claimer, lease, inFlight },
     pass(ms) {
       now += ms
     },

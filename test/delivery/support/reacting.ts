@@ -2,6 +2,7 @@
 import type pg from 'pg'
 import type { DeliveryOptions, Reaction, Work } from '../../../src/delivery/index.ts'
 import { AftercommitEvent } from '../../../src/events/index.ts'
+import { type Abortable, LazySignal } from '../../../src/runtime/index.ts'
 import { Leftovers } from '../../../src/subscriptions/index.ts'
 import { Progress } from '../../../src/subscriptions/progress.ts'
 import { Saver } from '../../../src/subscriptions/saver.ts'
@@ -47,13 +48,13 @@ export function eventAt(position: bigint): AftercommitEvent {
   })
 }
 
-/** The signal of a subscription that does not end. */
-export const never = (): AbortSignal => new AbortController().signal
+/** The call of a subscription that does not end. */
+export const never: Abortable = new LazySignal()
 
 export interface SavedReactions {
   begin(): Promise<void>
   /** One event with these reactions. Resolves when they have ended and what they leave is saved. */
-  react(reactions: readonly Reaction[], signal: () => AbortSignal): Promise<void>
+  react(reactions: readonly Reaction[], owner: Abortable): Promise<void>
 }
 
 /** Reads as the owner of a subscription: what each event leaves is written with a checkpoint. */
@@ -92,7 +93,7 @@ export async function savedReactions(one: OpenWorker, sql: pg.Client): Promise<S
 
   return {
     begin: () => reactions.begin(),
-    async react(asked, signal) {
+    async react(asked, owner) {
       const event = eventAt(++position)
       progress.take(position)
       const left = new Leftovers((part) => {
@@ -103,7 +104,7 @@ export async function savedReactions(one: OpenWorker, sql: pg.Client): Promise<S
         await reactions.react(
           asked.map((one) => ({ ...one, event })),
           left,
-          signal,
+          owner,
         )
       } catch (error) {
         left.drop()

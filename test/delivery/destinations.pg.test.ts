@@ -1,6 +1,6 @@
 /** What one process finds out about a destination, and the others must know at once. */
 import { expect, test } from 'vitest'
-import { createTrouble } from '../../src/delivery/trouble.ts'
+import { createDestinations } from '../../src/delivery/destinations.ts'
 import { WORKERS_NUDGE } from '../../src/delivery/worker-statements.ts'
 import { createTestClock } from '../../src/runtime/index.ts'
 import { eventually } from '../support/eventually.ts'
@@ -44,16 +44,22 @@ test('news that were asked for before a circuit opened do not close it here', as
   const { worker } = await openDelivering()
   const { database } = await worker()
   const clock = createTestClock()
-  const trouble = createTrouble({ database, clock, logger: database.logger, onPause() {}, onTrouble() {} })
+  const destinations = createDestinations({
+    ...{ database, clock, logger: database.logger },
+    lease: { isInformed: true, isPaused: () => false },
+    inFlight: { isHanging: () => false },
+    onPause() {},
+    onTrouble() {},
+  })
   const destination = 'https://broken.example'
   const well = { troubled: [], limited: [], resting: [] }
   const askedAt = clock.monotonic()
   await clock.advance(10)
   const error = Object.assign(new Error('503'), { transient: true })
-  for (let n = 0; n < 5; n++) await trouble.blame({ kind: 'effect', name: 'mail', destination }, error)
-  trouble.learn(well, askedAt)
-  expect(trouble.isResting(destination)).toBe(true)
+  for (let n = 0; n < 5; n++) await destinations.recordFailure({ kind: 'effect', name: 'mail', destination }, error)
+  destinations.learn(well, askedAt)
+  expect(destinations.isResting(destination)).toBe(true)
   await clock.advance(10)
-  trouble.learn(well, clock.monotonic())
-  expect(trouble.isResting(destination)).toBe(false)
+  destinations.learn(well, clock.monotonic())
+  expect(destinations.isResting(destination)).toBe(false)
 })

@@ -13,19 +13,15 @@
 import { toErrorRecord } from '../dead-letters/index.ts'
 import type { AftercommitEvent } from '../events/index.ts'
 import { classify, type Queryable } from '../postgres/index.ts'
-import { type Clock, isThenable, LazySignal, retryUntil } from '../runtime/index.ts'
-import type { LeftAlert, Leftovers, LeftRow } from '../subscriptions/index.ts'
+import { type Abortable, type Clock, retryUntil } from '../runtime/index.ts'
+import type { LeftAlert, LeftLane, Leftovers, LeftRow } from '../subscriptions/index.ts'
+import { Attempt } from './attempt.ts'
 import type { NewDelivery, RunContext, Work } from './delivery.ts'
-import { decideOutcome } from './failure.ts'
 import { createHeldKeys } from './held-keys.ts'
+import { type InFlight, SLOW_MS, shareOf } from './in-flight.ts'
 import type { Lease } from './lease.ts'
 import { laneOf, rowOf, toLeftLetter, toLeftRow } from './left-row.ts'
-import { createNursery } from './nursery.ts'
-import type { OutcomeParts } from './outcomes.ts'
-import { timedOut } from './run.ts'
-import type { SharedPlaces } from './shared-places.ts'
-import { createSlots } from './slots.ts'
-import type { Surplus } from './surplus.ts'
+import { type OutcomeParts, rule, tellDead } from './outcomes.ts'
 
 /** A migration under way may refuse for a moment what is right. */
 const MOST_REFUSALS = 6
@@ -68,13 +64,11 @@ export interface ReactionParts {
   readonly clock: Clock
   readonly lease: Lease
   readonly outcomes: OutcomeParts
-  readonly places: SharedPlaces
-  readonly mostPerDestination: number
-  readonly surplus?: Surplus
+  readonly inFlight: InFlight
   /** Whether this process has registered anything. */
   readonly isAble: () => boolean
   /** A row was committed that is due after this delay. */
-  readonly onRow: (destination: string, delayMs: number) => void
+  readonly onRow: (lane: LeftLane, delayMs: number) => void
 }
 
 export interface Reactions {
@@ -82,85 +76,107 @@ export interface Reactions {
    * Adds to `left` whatever did not end well. Undefined when all of it ended at once; else the promise resolves when all of
    * it has ended.
    */
-  react(reactions: readonly Reaction[], left: Leftovers, signal: () => AbortSignal): Promise<void> | undefined
+  react(reactions: readonly Reaction[], left: Leftovers, owner: Abortable): Promise<void> | undefined
   /** Call before the first event is read: another process may have read, and left rows that order depends on. */
   begin(): Promise<void>
 }
 
-/** From then on a call counts as slow: destinations with slow calls share half of the places. */
-const SLOW_MS = 1_000
 /** An event is passed by then. A row that ends the process sooner would have its event read, and kept, once more. */
 const PASSED_MS = 1_000
+/** So many of a key wait behind each other, for so long: the rest of them waits as rows, and makes room for others. */
+const MOST_IN_LINE = 64
+const LONGEST_LINE_MS = 5_000
 
-/** A first attempt that returned a promise. */
-class Call extends LazySignal {
-  startedMs: number | undefined
+class FirstAttempt extends Attempt {
+  readonly reaction: Reaction
+  readonly left: Leftovers
+
+  constructor(reaction: Reaction, left: Leftovers, owner: Abortable) {
+    super(owner)
+    this.reaction = reaction
+    this.left = left
+  }
+
+  get work(): Work {
+    return this.reaction.work
+  }
+
+  get share(): string {
+    return shareOf(this.reaction.destination, this.reaction.work.name)
+  }
+
+  protected call(): unknown {
+    return this.reaction.run(this)
+  }
+
+  /** What other actions of the event leave is written without waiting for this one. */
+  protected override onSlow(): void {
+    this.left.slow()
+  }
 }
 
 export function createReactions(parts: ReactionParts): Reactions {
-  const { clock, lease, outcomes } = parts
-  const { trouble, logger } = outcomes
+  const { clock, lease, inFlight, outcomes } = parts
+  const { destinations } = outcomes
   const held = createHeldKeys(parts.db, clock)
-  const slots = createSlots(clock, parts.places, parts.mostPerDestination, parts.surplus)
-  const nursery = createNursery()
-  /** The end of the last reaction of each name and key. */
-  const tails = new Map<string, Promise<void>>()
+  /** The end of the last reaction of each name and key, and how many wait for theirs. */
+  const lines = new Map<string, { tail: Promise<void>; length: number }>()
   /** Reactions that left a row or a letter. */
   const leavers = new WeakSet<Reaction>()
 
-  function begin(reaction: Reaction, left: Leftovers, signal: () => AbortSignal): Promise<void> | undefined {
-    if (reaction.key !== null) return inOrder(reaction, reaction.key, left, signal)
-    if (mustWait(reaction)) return keep(reaction, left)
-    const slot = slots.take(placeOf(reaction), laneOf(reaction))
-    return slot === true
-      ? attempt(reaction, left, signal)
-      : slot.then((isOurs) => attemptLate(reaction, isOurs, left, signal))
+  function begin(reaction: Reaction, left: Leftovers, owner: Abortable): Promise<void> | undefined {
+    if (reaction.key !== null) return inOrder(reaction, reaction.key, left, owner)
+    if (mustBeRow(reaction)) return keep(reaction, left)
+    const place = inFlight.take(shareOf(reaction.destination, reaction.work.name), laneOf(reaction))
+    if (place === true) return attempt(reaction, left, owner)
+    return place.then((hasPlace) => attemptLate(reaction, hasPlace, left, owner))
   }
 
-  /** Paused, limited or hanging, or not known to be none of it: without a lease no news of pauses arrives. */
-  function mustWait(reaction: Reaction): boolean {
-    const { work, destination, suspect = false } = reaction
-    if (suspect || !lease.isInformed || lease.isPaused(work.kind, work.name, destination)) return true
-    return trouble.isGuarded(destination) || slots.isHanging(placeOf(reaction))
+  function mustBeRow({ work: { kind, name }, destination, suspect = false }: Reaction): boolean {
+    return suspect || destinations.obstacle({ kind, name, destination }) !== undefined
   }
 
   /** After a wait: there may be no place, something may hold it back by now, or its event belongs to another owner. */
   function attemptLate(
     reaction: Reaction,
-    isOurs: boolean,
+    hasPlace: boolean,
     left: Leftovers,
-    signal: () => AbortSignal,
+    owner: Abortable,
   ): Promise<void> | undefined {
-    const isOver = signal().aborted
-    if (isOurs && !isOver && !mustWait(reaction)) return attempt(reaction, left, signal)
-    if (isOurs) slots.give(placeOf(reaction))
-    if (isOver) throw signal().reason
+    if (hasPlace && !owner.aborted && !mustBeRow(reaction)) return attempt(reaction, left, owner)
+    if (hasPlace) inFlight.give(shareOf(reaction.destination, reaction.work.name))
+    if (owner.aborted) throw owner.reason
     return keep(reaction, left)
   }
 
   /** One after the other for a key, and behind rows and dead letters of it. */
-  function inOrder(reaction: Reaction, key: string, left: Leftovers, signal: () => AbortSignal): Promise<void> {
+  function inOrder(reaction: Reaction, key: string, left: Leftovers, owner: Abortable): Promise<void> {
     const name = `${reaction.work.name}\u0000${key}`
-    const before = tails.get(name)
-    const ended = (before ? turnAfter(before, left) : Promise.resolve()).then(async () => {
+    const line = lines.get(name) ?? { tail: undefined, length: 0 }
+    const sinceMs = clock.monotonic()
+    const ended = (line.tail ? turnAfter(line.tail, left) : Promise.resolve()).then(async () => {
       const isHeld = await retryUntil(() => held.isHeld(reaction, key), {
         clock,
         get signal() {
-          return signal()
+          return owner.signal
         },
         mayRetry: (error, attempt) => attempt < MOST_REFUSALS || classify(error) !== 'permanent',
       })
-      if (signal().aborted) throw signal().reason
-      if (isHeld || mustWait(reaction)) return keep(reaction, left)
-      await attemptLate(reaction, await slots.take(placeOf(reaction)), left, signal)
+      if (owner.aborted) throw owner.reason
+      const isLate = line.length >= MOST_IN_LINE && clock.monotonic() - sinceMs >= LONGEST_LINE_MS
+      if (isHeld || isLate || mustBeRow(reaction)) return keep(reaction, left)
+      const place = inFlight.take(shareOf(reaction.destination, reaction.work.name))
+      await attemptLate(reaction, place === true || (await place), left, owner)
     })
     // The saver writes in the order in which it gets events: a row of the next one must not come before a row of this one.
     const tail = ended.then(() => (leavers.has(reaction) ? left.queued : undefined))
-    tails.set(name, tail)
-    const forget = () => {
-      if (tails.get(name) === tail) tails.delete(name)
+    line.length++
+    lines.set(name, Object.assign(line, { tail }))
+    const leave = () => {
+      line.length--
+      if (line.length === 0) lines.delete(name)
     }
-    tail.then(forget, forget)
+    tail.then(leave, leave)
     return ended
   }
 
@@ -171,125 +187,47 @@ export function createReactions(parts: ReactionParts): Reactions {
   }
 
   /** The reaction has its place. */
-  function attempt(reaction: Reaction, left: Leftovers, signal: () => AbortSignal): Promise<void> | undefined {
-    const call = new Call()
-    let result: unknown
+  function attempt(reaction: Reaction, left: Leftovers, owner: Abortable): Promise<void> | undefined {
+    const one = new FirstAttempt(reaction, left, owner)
+    let ended: Promise<void> | undefined
     try {
-      result = reaction.run(call)
+      ended = one.run(inFlight)
     } catch (error) {
-      slots.give(placeOf(reaction))
-      return failed(reaction, call, error, left, signal)
+      return failed(one, error)
     }
-    if (isThenable(result)) return watch(reaction, call, result, left, signal)
-    slots.give(placeOf(reaction))
-    done(reaction)
+    if (ended) {
+      return ended.then(
+        () => done(one),
+        (error) => failed(one, error),
+      )
+    }
+    done(one)
     return undefined
   }
 
-  /** Resolves when the call has ended. */
-  function watch(
-    reaction: Reaction,
-    call: Call,
-    result: PromiseLike<unknown>,
-    left: Leftovers,
-    signal: () => AbortSignal,
-  ): Promise<void> {
-    return new Promise((resolve, reject) => {
-      let release = () => {}
-      let isOver = false
-      const end = (error?: unknown) => {
-        if (isOver) return
-        isOver = true
-        release()
-        slots.give(placeOf(reaction))
-        if (error !== undefined) return void failed(reaction, call, error, left, signal).then(resolve, reject)
-        done(reaction)
-        resolve()
-      }
-      nursery.add(() => {
-        if (isOver) return
-        if (signal().aborted) {
-          call.abort(signal().reason)
-          end(signal().reason)
-        } else release = guard(reaction, call, left, signal, end)
-      })
-      call.startedMs = clock.monotonic()
-      result.then(
-        () => end(),
-        (error) => end(error ?? new Error('rejected with nothing')),
-      )
-    })
-  }
-
-  /** A call that did not end at once is aborted with its subscription, timed, and counted as slow after a while. */
-  function guard(
-    reaction: Reaction,
-    call: Call,
-    left: Leftovers,
-    signal: () => AbortSignal,
-    end: (error: unknown) => void,
-  ): () => void {
-    const { work } = reaction
-    const ending = signal()
-    const onAbort = () => {
-      call.abort(ending.reason)
-      end(ending.reason)
-    }
-    let endSlow = () => {}
-    const cancelSlow = clock.setTimer(SLOW_MS, () => {
-      endSlow = slots.slow(placeOf(reaction))
-      left.slow()
-    })
-    const cancelTimeout = clock.setTimer(work.timeoutMs, () => {
-      const error = timedOut(work)
-      call.abort(error)
-      end(error)
-    })
-    ending.addEventListener('abort', onAbort, { once: true })
-    return () => {
-      ending.removeEventListener('abort', onAbort)
-      cancelSlow()
-      cancelTimeout()
-      endSlow()
-    }
-  }
-
-  function done(reaction: Reaction): void {
+  function done({ reaction, share }: FirstAttempt): void {
+    inFlight.give(share)
     outcomes.count(reaction.work.kind, 'success')
-    trouble.forgive(reaction.destination)
+    destinations.recordSuccess(reaction.destination)
     reaction.onEnd?.({ outcome: 'success' })
   }
 
-  async function failed(
-    reaction: Reaction,
-    call: Call,
-    error: unknown,
-    left: Leftovers,
-    signal: () => AbortSignal,
-  ): Promise<void> {
-    if (signal().aborted) throw signal().reason
-    const { work, destination } = reaction
-    const sinceFirstMs = call.startedMs === undefined ? 0 : clock.monotonic() - call.startedMs
-    await trouble.blame({ kind: work.kind, name: work.name, destination }, error)
-    const outcome = decideOutcome({ error, attempt: 1 }, work.retry)
-    if (outcome.kind === 'dead') return died(reaction, error, sinceFirstMs, left)
-    outcomes.count(work.kind, 'retry')
-    const tried = { attempts: outcome.counts ? 1 : 0, sinceFirstMs, error: toErrorRecord(error, outcomes) }
-    addRow(reaction, left, { delayMs: outcome.delayMs, tried })
+  async function failed({ reaction, left, owner, share, startedMs }: FirstAttempt, error: unknown): Promise<void> {
+    inFlight.give(share)
+    if (owner!.aborted) throw owner!.reason
+    const { work, event, destination } = reaction
+    const sinceFirstMs = clock.monotonic() - startedMs
+    const failure = { work, destination, attempt: 1, fields: { event_id: event.id } }
+    const ruling = await rule(outcomes, failure, error)
+    if (ruling.kind === 'dead') return died(reaction, error, sinceFirstMs, left)
+    const tried = { attempts: ruling.counts ? 1 : 0, sinceFirstMs, error: toErrorRecord(error, outcomes) }
+    addRow(reaction, left, { delayMs: ruling.delayMs, tried })
     reaction.onEnd?.({ outcome: 'retry', error })
   }
 
   function died(reaction: Reaction, error: unknown, sinceFirstMs: number, left: Leftovers): void {
     const { work, event, destination } = reaction
-    outcomes.count(work.kind, 'dead')
-    logger.error(
-      {
-        ...{ event_id: event.id, kind: work.kind, name: work.name, attempt: 1 },
-        ...(destination !== '' && { destination }),
-        err: error,
-      },
-      work.discards ? 'delivery was given up' : 'delivery became a dead letter',
-    )
+    tellDead(outcomes, { work, destination, attempt: 1, fields: { event_id: event.id } }, error)
     if (!work.discards) {
       const told = toErrorRecord(work.toLetterError?.(error, 1) ?? error, outcomes)
       left.letters.push(toLeftLetter(reaction, event, { error: told, sinceFirstMs }))
@@ -316,7 +254,7 @@ export function createReactions(parts: ReactionParts): Reactions {
   function add(reaction: Reaction, left: Leftovers, row: LeftRow, delayMs: number): void {
     left.rows.push(row)
     hold(reaction, left, row.lane.name)
-    left.onSettled(() => parts.onRow(row.lane.destination, delayMs))
+    left.onSettled(() => parts.onRow(row.lane, delayMs))
   }
 
   /** Later ones of the key wait behind it. */
@@ -335,10 +273,10 @@ export function createReactions(parts: ReactionParts): Reactions {
       if (parts.isAble()) await lease.untilInformed()
       await held.load()
     },
-    react(reactions, left, signal) {
+    react(reactions, left, owner) {
       let pending: Promise<void>[] | undefined
       for (const reaction of reactions) {
-        const end = begin(reaction, left, signal)
+        const end = begin(reaction, left, owner)
         if (end === undefined) continue
         pending ??= []
         pending.push(end)
@@ -347,9 +285,4 @@ export function createReactions(parts: ReactionParts): Reactions {
       return pending.length === 1 ? pending[0] : Promise.all(pending).then(() => {})
     },
   }
-}
-
-/** Whose share of the places it takes: work without a destination has a share by its name. */
-function placeOf({ destination, work }: Reaction): string {
-  return destination === '' ? work.name : destination
 }

@@ -1,12 +1,15 @@
 /**
- * What this process knows of destinations that are not well or have limits, and what it tells the others. The database
- * has the truth; here is what was last heard, so that healthy destinations cost nothing.
+ * May this start now? Answered for first attempts and for rows, from what this process last heard: pauses, limits, circuits,
+ * rests, and calls that hang. The database has the truth, so healthy destinations cost nothing here. The health of a
+ * destination is recorded here too, and other processes are told.
  */
 import { type Database, recordAudit } from '../postgres/index.ts'
 import type { Clock, Logger } from '../runtime/index.ts'
 import { adviceOf } from '../subscriptions/index.ts'
 import { letRest, noteFailure, noteSuccess } from './destination-statements.ts'
 import { isDestinationFault } from './failure.ts'
+import { type InFlight, shareOf } from './in-flight.ts'
+import type { Lease } from './lease.ts'
 import { ITSELF, pauseIfWorking } from './pause-statements.ts'
 import { nudgeWorkers, type WorkerNews } from './worker-statements.ts'
 
@@ -19,34 +22,38 @@ export interface Attempted {
   readonly destination: string
 }
 
-export interface Trouble {
-  /** Only claims keep its limits, or it is better left alone now: what goes there becomes a row. */
-  isGuarded(destination: string): boolean
+export interface Destinations {
+  /**
+   * Why a first attempt must become a row now. `unknown`: without a lease no news of pauses arrives. `guarded`: only claims keep
+   * limits, probe a circuit and wait for the end of a rest.
+   */
+  obstacle(one: Attempted): 'unknown' | 'paused' | 'guarded' | 'hanging' | undefined
+  /** Asked for rows: their claim has kept everything else. */
+  isPaused(one: Attempted): boolean
   /** Nothing goes there for a while: its circuit is open, it asked to be left alone, or it is paused. */
   isResting(destination: string): boolean
   /** What the database says of all destinations, as asked at this time. */
   learn(news: Pick<WorkerNews, 'troubled' | 'limited' | 'resting'>, askedAt: number): void
-  /** It failed; whose fault that was decides what follows for others that go there. */
-  blame(attempted: Attempted, error: unknown): Promise<void>
-  /** It answered. */
-  forgive(destination: string): void
+  /** An attempt failed; whose fault that was decides what follows for others that go there. */
+  recordFailure(attempted: Attempted, error: unknown): Promise<void>
+  /** The destination answered. */
+  recordSuccess(destination: string): void
 }
 
-export function createTrouble({
-  database,
-  clock,
-  logger,
-  onPause,
-  onTrouble,
-}: {
-  database: Database
-  clock: Clock
-  logger: Logger
+export interface DestinationsParts {
+  readonly database: Database
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly lease: Pick<Lease, 'isInformed' | 'isPaused'>
+  readonly inFlight: Pick<InFlight, 'isHanging'>
   /** A name was paused by what its destination said. */
-  onPause: () => void
+  readonly onPause: () => void
   /** A destination is only probed, or rests. */
-  onTrouble: (destination: string) => void
-}): Trouble {
+  readonly onTrouble: (destination: string) => void
+}
+
+export function createDestinations(parts: DestinationsParts): Destinations {
+  const { database, clock, logger, lease, inFlight, onPause, onTrouble } = parts
   const troubled = new Set<string>()
   let limited = new Set<string>()
   let resting = new Set<string>()
@@ -55,7 +62,7 @@ export function createTrouble({
   let isTelling = false
   let toldAt = Number.NEGATIVE_INFINITY
 
-  function forgive(destination: string): void {
+  function recordSuccess(destination: string): void {
     if (destination === '' || !troubled.delete(destination)) return
     // Said again by the next success, should this be lost.
     noteSuccess(database.control, destination).then(
@@ -91,7 +98,7 @@ export function createTrouble({
       onPause()
     }
     if (destination === '') return
-    if (!isDestinationFault(error)) return forgive(destination)
+    if (!isDestinationFault(error)) return recordSuccess(destination)
     troubled.add(destination)
     if (retryAfterMs !== undefined) await letRest(database.control, destination, retryAfterMs)
     const isOpen = await noteFailure(database.control, destination)
@@ -107,7 +114,13 @@ export function createTrouble({
   }
 
   return {
-    isGuarded: (destination) => destination !== '' && (limited.has(destination) || resting.has(destination)),
+    obstacle({ kind, name, destination }) {
+      if (!lease.isInformed) return 'unknown'
+      if (lease.isPaused(kind, name, destination)) return 'paused'
+      if (destination !== '' && (limited.has(destination) || resting.has(destination))) return 'guarded'
+      return inFlight.isHanging(shareOf(destination, name)) ? 'hanging' : undefined
+    },
+    isPaused: ({ kind, name, destination }) => lease.isPaused(kind, name, destination),
     isResting: (destination) => resting.has(destination),
     learn(news, askedAt) {
       for (const destination of news.troubled) troubled.add(destination)
@@ -115,8 +128,8 @@ export function createTrouble({
       limited = new Set(news.limited)
       resting = new Set([...news.resting, ...foundOut.keys()])
     },
-    forgive,
-    async blame(attempted, error) {
+    recordSuccess,
+    async recordFailure(attempted, error) {
       // Nothing was sent, so nothing is known of the destination.
       if (adviceOf(error).local === true) return
       const { kind, name, destination } = attempted

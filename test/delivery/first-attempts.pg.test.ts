@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
+import { createReactions } from '../../src/delivery/first-attempts.ts'
+import { InFlight } from '../../src/delivery/in-flight.ts'
 import type { Reaction, Work } from '../../src/delivery/index.ts'
 import type { Lease } from '../../src/delivery/lease.ts'
 import type { OutcomeParts } from '../../src/delivery/outcomes.ts'
-import { createReactions } from '../../src/delivery/reactions.ts'
-import { unsharedPlaces } from '../../src/delivery/shared-places.ts'
-import { createTestClock } from '../../src/runtime/index.ts'
+import { createTestClock, LazySignal } from '../../src/runtime/index.ts'
 import { GiveUp, Leftovers } from '../../src/subscriptions/index.ts'
 import { gate } from '../subscriptions/support/open-subscriptions.ts'
 import { eventually } from '../support/eventually.ts'
@@ -195,7 +195,7 @@ test('events of a key are done in order, and queue behind one that waits', async
 
 test('when the subscription ends, nothing is written about what was under way', async () => {
   const { reactions, rows, sql } = await reacting()
-  const ending = new AbortController()
+  const ending = new LazySignal()
   const seen = new AbortController()
   const asked = reaction(
     () => {},
@@ -207,7 +207,7 @@ test('when the subscription ends, nothing is written about what was under way', 
         })
       }),
   )
-  const passed = reactions.react([asked], () => ending.signal)
+  const passed = reactions.react([asked], ending)
   ending.abort(new Error('the lease is lost'))
   await expect(passed).rejects.toThrow('the lease is lost')
   expect(seen.signal.aborted).toBe(true)
@@ -275,17 +275,16 @@ test('of one key, the row of an event whose other action is slow is written befo
 test('calls whose subscription ended before the event loop turned count neither as slow nor as under way', async () => {
   const clock = createTestClock()
   const { one } = await reacting()
-  const ending = new AbortController()
+  const ending = new LazySignal()
   const reactions = createReactions({
     db: one.database.control,
     clock,
     lease: { isInformed: true, isPaused: () => false } as unknown as Lease,
     outcomes: {
-      trouble: { isGuarded: () => false, forgive() {}, async blame() {} },
+      destinations: { obstacle: () => undefined, recordSuccess() {}, async recordFailure() {} },
       count() {},
     } as unknown as OutcomeParts,
-    places: unsharedPlaces(2),
-    mostPerDestination: 1,
+    inFlight: new InFlight({ clock, most: 2 }),
     isAble: () => true,
     onRow() {},
   })
@@ -293,7 +292,7 @@ test('calls whose subscription ended before the event loop turned count neither 
     () => {},
     () => new Promise(() => {}),
   )
-  const ended = reactions.react([endless], new Leftovers(), () => ending.signal)
+  const ended = reactions.react([endless], new Leftovers(), ending)
   ending.abort(new Error('the lease was lost'))
   await expect(ended).rejects.toThrow('the lease was lost')
   await clock.advance(5_000)
@@ -309,4 +308,27 @@ test('calls whose subscription ended before the event loop turned count neither 
     never,
   )
   expect(next.rows).toEqual([])
+})
+
+test('many events of a key that waited long behind a slow call become rows in order when it ends', async () => {
+  const clock = createTestClock()
+  const { reactions, rows, sql } = await reacting(() => ({ clock }))
+  const { passed, open } = gate()
+  let begun = 0
+  const first = () => {
+    begun++
+    return passed
+  }
+  const asked = Array.from({ length: 70 }, (_, n) =>
+    reactions.react([reaction(() => {}, first, { key: 'hot', payload: () => ({ n }) })], never),
+  )
+  await eventually(() => begun === 1)
+  await clock.advance(5_001)
+  open()
+  await Promise.all(asked)
+  expect([begun, await rows()]).toEqual([1, 69])
+  const { rows: found } = await sql.query(
+    `select (payload ->> 'n')::integer as n from aftercommit.deliveries order by id`,
+  )
+  expect(found.map(({ n }) => n)).toEqual(Array.from({ length: 69 }, (_, n) => n + 1))
 })
