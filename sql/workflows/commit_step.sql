@@ -119,7 +119,8 @@ begin
   end if;
 
   if p ? 'input_id' then
-    insert into :schema.workflow_inputs (type, id, input_id, outcome) values (p_type, p_id, p ->> 'input_id', p -> 'outcome')
+    insert into :schema.workflow_inputs (type, id, input_id, outcome, position)
+    values (p_type, p_id, p ->> 'input_id', p -> 'outcome', (p ->> 'input_position')::bigint)
     on conflict do nothing;
   end if;
   if p ? 'seen' then

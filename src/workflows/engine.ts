@@ -23,6 +23,8 @@ export interface EngineOptions {
 
 export interface ExecuteRequest {
   readonly inputId?: string | undefined
+  /** Of the event of the log that brings the input. */
+  readonly inputPosition?: bigint | undefined
   /** A transaction of the caller's own. */
   readonly tx?: unknown
   /** Done in the same transaction, under the lock of the instance. */
@@ -130,9 +132,9 @@ export function createEngine({ store, limits, currentTraceparent, onOutcome, onE
   function take<S, I, E, F, R>(workflow: Workflow<S, I, E, F, R>, input: I, request: ExecuteRequest): Taken<I> {
     const id = workflow.id(input)
     checkInstanceId(workflow.type, id)
-    const { inputId, chain = chainOf(currentCause(), currentTraceparent?.()) } = request
+    const { inputId, inputPosition, chain = chainOf(currentCause(), currentTraceparent?.()) } = request
     if (inputId !== undefined) checkInputId(inputId)
-    return { instance: { type: workflow.type, id }, input, inputId, chain }
+    return { instance: { type: workflow.type, id }, input, inputId, inputPosition, chain }
   }
 
   function decide<S, I, E, F, R>(

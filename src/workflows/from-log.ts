@@ -25,7 +25,8 @@ export function logDefinition(
     /** Rejected and completed are answers too: the event is handled. */
     async handle(event) {
       const input = toInput(event)
-      if (input !== undefined) await engine.execute(workflow, input, { inputId: event.id, hold: 'in order' })
+      if (input === undefined) return
+      await engine.execute(workflow, input, { inputId: event.id, inputPosition: event.position, hold: 'in order' })
     },
   })
 }

@@ -59,13 +59,20 @@ export async function setPaused(db: Queryable, { type, id }: InstanceRef, paused
   return true
 }
 
-/** Outcomes of inputs, while no letter of the workflow is open: what is redriven carries its input id again. */
+/**
+ * Outcomes of inputs that callers brought go after a time, those that events of the log brought with their events: until then
+ * the subscription may be set back to them. None goes while a letter of the workflow is open: its redrive carries the id again.
+ */
 export async function pruneInputs(db: Queryable, keepSeconds: number): Promise<void> {
+  const isSettled = `not exists (select from ${db.schema}.letters l
+    where l.kind = 'subscription' and l.owner = 'workflow:' || i.type and l.status in ('dead', 'redriving'))`
+  const old = `i.at < clock_timestamp() - make_interval(secs => ($1::text)::float8)`
+  await db.query(`delete from ${db.schema}.workflow_inputs i where i.position is null and ${old} and ${isSettled}`, [
+    String(keepSeconds),
+  ])
   await db.query(
     `delete from ${db.schema}.workflow_inputs i
-      where i.at < clock_timestamp() - make_interval(secs => ($1::text)::float8)
-        and not exists (select from ${db.schema}.letters l
-                         where l.kind = 'subscription' and l.owner = 'workflow:' || i.type and l.status in ('dead', 'redriving'))`,
+      where i.position < (select kept_from from ${db.schema}.log_state) and ${old} and ${isSettled}`,
     [String(keepSeconds)],
   )
 }

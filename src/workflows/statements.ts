@@ -294,6 +294,7 @@ function stepJson(request: CommitRequest): string {
   if (write.recorded) {
     add('input_id', JSON.stringify(write.recorded.inputId))
     add('outcome', write.recorded.outcome)
+    if (write.recorded.position !== undefined) add('input_position', String(write.recorded.position))
   }
   if (write.observation) add('seen', observationJson(write.observation))
   return `{${parts.join(',')}}`

@@ -71,6 +71,14 @@ export interface KnownInstance {
   readonly atMs: number
 }
 
+/** What becomes known of an input that carries an id. */
+export interface RecordedInput {
+  readonly inputId: string
+  readonly outcome: string
+  /** Of the event of the log that brought it: it is remembered as long as that event. */
+  readonly position: bigint | undefined
+}
+
 export interface StepRequest {
   readonly instance: InstanceRef
   /** What the caller remembers, asked for when the step begins: the store need not read up to there. */
@@ -107,7 +115,7 @@ export interface StepWrite {
   /** Unique keys. */
   readonly cancelTimers: readonly string[]
   readonly snapshot: { readonly state: string; readonly version: number; readonly keep: number | 'all' } | undefined
-  readonly recorded: { readonly inputId: string; readonly outcome: string } | undefined
+  readonly recorded: RecordedInput | undefined
   readonly observation: Observation | undefined
 }
 

@@ -26,6 +26,7 @@ export function timerWork(workflow: Workflow, parts: RunningParts): Work {
         ...endingOf(context),
         chain: chainFrom(payload.chain),
         inputId: payload.inputId,
+        inputPosition: payload.inputPosition === undefined ? undefined : BigInt(payload.inputPosition),
         notBefore: payload.held ? undefined : payload.due,
         // One that has its place among others keeps it by waiting as it is.
         hold: payload.held === 'in order' ? undefined : asHeld(delivery, payload),

@@ -42,6 +42,8 @@ export interface TimerPayload {
   /** Milliseconds since 1970. */
   readonly due: number
   readonly inputId?: string | undefined
+  /** Of the event of the log that brought the input. */
+  readonly inputPosition?: string | undefined
   /**
    * No timer, but an input that came while its instance was paused: it is for whatever life follows. The workers keep the
    * order of those that have one.
@@ -55,6 +57,8 @@ export interface Taken<I> {
   readonly instance: InstanceRef
   readonly input: I
   readonly inputId: string | undefined
+  /** Of the event of the log that brought it. */
+  readonly inputPosition: bigint | undefined
   readonly chain: Chain
 }
 
@@ -74,7 +78,7 @@ export const NOTHING: StepWrite = {
 
 export function toAccepted<S, I, E, F, R>(
   workflow: Workflow<S, I, E, F, R>,
-  { instance, input, inputId, chain }: Taken<I>,
+  { instance, input, inputId, inputPosition, chain }: Taken<I>,
   found: Found,
   step: AcceptedStep<S, I, E, F>,
   maxDepth: number,
@@ -112,7 +116,11 @@ export function toAccepted<S, I, E, F, R>(
     recorded:
       inputId === undefined
         ? undefined
-        : { inputId, outcome: JSON.stringify({ outcome: 'accepted', from: first, to: last }) },
+        : {
+            inputId,
+            outcome: JSON.stringify({ outcome: 'accepted', from: first, to: last }),
+            position: inputPosition,
+          },
     observation: observe(workflow, input, inputId, found, { outcome: 'accepted' }),
   }
 }
@@ -120,7 +128,7 @@ export function toAccepted<S, I, E, F, R>(
 /** Nothing but what was asked to be remembered. */
 export function toRejected<S, I, E, F, R>(
   workflow: Workflow<S, I, E, F, R>,
-  { input, inputId }: Taken<I>,
+  { input, inputId, inputPosition }: Taken<I>,
   found: Found,
   reason: R,
 ): StepWrite | undefined {
@@ -128,7 +136,7 @@ export function toRejected<S, I, E, F, R>(
   const outcome = toJson({ outcome: 'rejected', reason: reason ?? null }, 'rejection')
   return {
     ...NOTHING,
-    recorded: inputId === undefined ? undefined : { inputId, outcome },
+    recorded: inputId === undefined ? undefined : { inputId, outcome, position: inputPosition },
     observation: observe(workflow, input, inputId, found, { outcome: 'rejected', reason }),
   }
 }
@@ -144,7 +152,7 @@ export function toCompleted<S, I, E, F, R>(
 
 /** An input that must not get lost waits until its instance is resumed, or for those that came before it. */
 export function toWaiting<I>(
-  { instance, input, inputId, chain }: Taken<I>,
+  { instance, input, inputId, inputPosition, chain }: Taken<I>,
   { now, paused }: Found,
   hold: true | 'in order' | NewTimer,
 ): StepWrite {
@@ -159,7 +167,14 @@ export function toWaiting<I>(
     tenant,
     trace: traceparent,
   }
-  const payload: TimerPayload = { input, due: now.getTime(), inputId, held: hold, chain: handedOn }
+  const payload: TimerPayload = {
+    input,
+    due: now.getTime(),
+    inputId,
+    inputPosition: inputPosition?.toString(),
+    held: hold,
+    chain: handedOn,
+  }
   const uniqueKey = JSON.stringify([instance.id, 'held', id, 0])
   const dueMs = paused ? Number.POSITIVE_INFINITY : payload.due
   return { ...NOTHING, timers: [{ uniqueKey, dueMs, held: true, payload: toJson(payload, 'input') }] }

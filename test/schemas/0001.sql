@@ -864,6 +864,22 @@ commit;
 begin;
 set local lock_timeout = 800;
 set local search_path = pg_catalog, pg_temp;
+-- why: an input that an event of the log brought is remembered as long as that event, so that a subscription set back counts it once.
+-- locks: ACCESS EXCLUSIVE on workflow_inputs for an instant, and while its BRIN index is made: seconds for millions of rows.
+-- older: keep
+
+alter table "aftercommit".workflow_inputs add column position bigint;
+comment on column "aftercommit".workflow_inputs.position is
+  'Of the event of the log that brought the input; null for an input that a caller brought.';
+create index workflow_inputs_position on "aftercommit".workflow_inputs using brin (position);
+insert into "aftercommit".migrations (version, name, checksum, applied_by, breaks_older)
+values (13, 'input_positions', 'fb57c36bbdbacdda80ddd78e7d3fd0c2fa4be9884eb045542addbf90a6c31e42',
+        pg_catalog.concat_ws(' ', session_user, pg_catalog.current_setting('application_name')), false);
+commit;
+
+begin;
+set local lock_timeout = 800;
+set local search_path = pg_catalog, pg_temp;
 -- grants: emit
 -- Notes that a table is captured, for capture(), which runs as its caller. Refuses an aggregate type that has another source of
 -- events, and a caller who may not make triggers on the table.
@@ -3340,7 +3356,8 @@ begin
   end if;
 
   if p ? 'input_id' then
-    insert into "aftercommit".workflow_inputs (type, id, input_id, outcome) values (p_type, p_id, p ->> 'input_id', p -> 'outcome')
+    insert into "aftercommit".workflow_inputs (type, id, input_id, outcome, position)
+    values (p_type, p_id, p ->> 'input_id', p -> 'outcome', (p ->> 'input_position')::bigint)
     on conflict do nothing;
   end if;
   if p ? 'seen' then
@@ -3882,7 +3899,7 @@ values ('capture/register_capture', 'function', 'register_capture', null, '04a4b
        ('observers/keep_run_days', 'function', 'keep_run_days', null, '3e9b1b1e53facfef83d096b55ec21d1afd405408e2ca21937bd753cfaf1fd745', 1),
        ('observers/raise_alert', 'function', 'raise_alert', null, '403d1d517e0192724788aa99bc1ec36cdb69960322522237ecc6e6d7bed7b5fc', 1),
        ('subscriptions/save_checkpoint', 'function', 'save_checkpoint', null, 'f5c5dbcac73844a799f2b8807dee570c4540cf2702efd63244321719473f8510', 1),
-       ('workflows/commit_step', 'function', 'commit_step', null, '84e3e65473b951654384750afff31659cb82cb33731d8998cd6a9956c9dc376c', 1),
+       ('workflows/commit_step', 'function', 'commit_step', null, '9d7710246577d28b79f1365d652fd85ad63b5a3ac537d739f9c24428f032ffd4', 1),
        ('workflows/holds_events', 'function', 'holds_events', null, 'db22c726dc5c61f5a0939e74e29b20dd50a72e82cd7d3859fa8bc7ae168e4214', 1),
        ('workflows/live_worker', 'function', 'live_worker', null, '6a8ac6913ae243e9fdf283e648b9f7bb516d3390164c34de138e176b8526f340', 1),
        ('workflows/workflow_events', 'function', 'workflow_events', null, 'cc001d486df3f92a659d1db1314f2372068c30f26f84fc591ec087fc7196d8ff', 1),

@@ -8,6 +8,7 @@ import {
   type StandardSchema,
   UndecodableEventError,
 } from '../../src/index.ts'
+import { makePartitionsSmall } from '../log/support/small-partitions.ts'
 import { eventually } from '../support/eventually.ts'
 import {
   counter,
@@ -328,6 +329,47 @@ it('outcomes of inputs are kept for seven days', async () => {
   await ac.upkeep()
   await eventually(async () => (await rows('workflow_inputs')) === 1)
   expect(await rows('workflow_inputs', `input_id = 'new'`)).toBe(1)
+})
+
+it('an input that an event brought is remembered as long as the log keeps the event, so a seek counts it once', async () => {
+  const { open, sql, rows } = await openWorkflows()
+  await makePartitionsSmall(sql)
+  const ac = open({ log: { retention: '1s' } })
+  await ac.migrate()
+  const tally = defineWorkflow({
+    type: 'tally',
+    id: ({ id }: { id: string; end?: boolean }) => id,
+    initial: () => ({ count: 0, ended: false }),
+    evolve: ({ count }, { type }: { type: 'counted' | 'ended' }) => ({ count: count + 1, ended: type === 'ended' }),
+    decide: (_, { end }) => accept([{ type: end ? 'ended' : 'counted' }]),
+    isTerminal: ({ ended }) => ended,
+    on: { 'lamp.lit': ({ aggregateId }) => ({ id: aggregateId! }) },
+  })
+  ac.workflows.register(tally, { from: 'start' })
+  await ac.start()
+  const emitted = await ac.transaction((tx) =>
+    tx.emit([1, 2, 3].map(() => ({ type: 'lamp.lit', aggregate: { type: 'lamp', id: 'a' }, payload: null }))),
+  )
+  const handle = ac.subscriptions.get('workflow:tally')
+  const passed = () => eventually(async () => (await handle.status()).position >= emitted.at(-1)!.position)
+  await passed()
+  await sql.query(`update aftercommit.workflow_inputs set at = at - interval '8 days'`)
+  await ac.upkeep()
+  await handle.seek('start')
+  await passed()
+  expect(await ac.workflows.query(tally, 'a')).toMatchObject({ version: 3, state: { count: 3 } })
+
+  // Its partition goes, and the input with it.
+  await ac.workflows.execute(tally, { id: 'a', end: true })
+  for (let n = 0; n < 4; n++) {
+    await sql.query(`select aftercommit.emit('lamp.dimmed', null, null, null) from generate_series(1, 60)`)
+    await ac.upkeep()
+  }
+  await eventually(async () => {
+    await ac.upkeep()
+    return (await rows('workflow_inputs')) === 0
+  })
+  expect(await rows('events', `type = 'lamp.lit'`)).toBe(0)
 })
 
 it('the log is kept as far back as an instance that is not over needs it', async () => {
