@@ -151,7 +151,7 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     clock,
     metrics,
     addHook: (hook) => hooks.hooks.add(hook),
-    append: emitting.own,
+    append: emitting.internal,
   })
   const observing = createObservers({
     cache: cacheActions,

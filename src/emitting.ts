@@ -7,6 +7,8 @@ import {
   type Emitted,
   emitEvent,
   emitEvents,
+  emitOwn,
+  type OwnInput,
 } from './log/index.ts'
 import { assertSameDatabase, type Database, type Queryable, type Transaction, toTransaction } from './postgres/index.ts'
 import type { Registry, Telemetry } from './runtime/index.ts'
@@ -33,6 +35,8 @@ export interface Emitting {
   through(db: Queryable, first: unknown, event: unknown): Promise<unknown>
   /** Events of ours, which a catalogue need not list; in a transaction, or by itself without one. */
   own(request: EmitRequest, tx?: unknown): Promise<Emitted>
+  /** An event whose type begins with `aftercommit.`, under an id that makes it repeatable. */
+  internal(type: string, event: OwnInput): Promise<Emitted>
   /** A transaction of ours with the words of this instance. */
   wrap(tx: Transaction): unknown
 }
@@ -71,6 +75,11 @@ export function createEmitting(parts: EmittingParts): Emitting {
       const db = tx === undefined ? database : toTransaction(tx, database.schema, 'leave `tx` out to commit at once')
       await assertSameDatabase(database, db)
       const appended = await emitEvent(db, ownSettings, type, event)
+      emitted.inc()
+      return appended
+    },
+    async internal(type, event) {
+      const appended = await emitOwn(database, ownSettings, type, event)
       emitted.inc()
       return appended
     },

@@ -27,7 +27,7 @@ begin
       p_extra := coalesce(p_extra, '{}') || jsonb_build_object('tenant', current_setting('aftercommit.tenant'));
     end if;
   end if;
-  if :schema.may_break_limits(p_aggregate_type, p_aggregate_id, p_payload, p_metadata, p_extra) then
+  if :schema.may_break_limits(p_type, p_aggregate_type, p_aggregate_id, p_payload, p_metadata, p_extra) then
     perform :schema.check_event(p_type, p_aggregate_type, p_aggregate_id, p_payload, p_metadata, p_extra);
   end if;
   -- Nearly every event ends here. Whether its type is a stream is asked by the insert itself: each statement more is felt.

@@ -37,7 +37,7 @@ begin
         from rows from (unnest(p_ids), unnest(p_types), unnest(p_aggregate_types), unnest(p_aggregate_ids),
           jsonb_array_elements(p_payloads), jsonb_array_elements(p_metadata), unnest(p_occurred_at), unnest(p_extras))
           as e (id, type, aggregate_type, aggregate_id, payload, metadata, occurred_at, extra)
-       where case when :schema.may_break_limits(e.aggregate_type, e.aggregate_id, e.payload, e.metadata, e.extra)
+       where case when :schema.may_break_limits(e.type, e.aggregate_type, e.aggregate_id, e.payload, e.metadata, e.extra)
                  then :schema.check_event(e.type, e.aggregate_type, e.aggregate_id, e.payload, e.metadata, e.extra) else true end
       returning case when :schema.has_swollen(bytes, payload)
                        and not :schema.check_event(type, aggregate_type, aggregate_id, payload, metadata, null)
@@ -97,7 +97,7 @@ begin
                     jsonb_array_elements(p_payloads), jsonb_array_elements(p_metadata), unnest(p_occurred_at), unnest(p_extras))
                     with ordinality as e (id, type, aggregate_type, aggregate_id, payload, metadata, occurred_at, extra, n)
                   left join raised r on r.aggregate_type = e.aggregate_type and r.aggregate_id = e.aggregate_id
-                 where case when :schema.may_break_limits(e.aggregate_type, e.aggregate_id, e.payload, e.metadata, e.extra)
+                 where case when :schema.may_break_limits(e.type, e.aggregate_type, e.aggregate_id, e.payload, e.metadata, e.extra)
                    then :schema.check_event(e.type, e.aggregate_type, e.aggregate_id, e.payload, e.metadata, e.extra) else true end
                  order by e.n) o
         returning version, case when :schema.has_swollen(bytes, payload)

@@ -1,5 +1,5 @@
 -- grants: none
--- Refuses an event that breaks a limit of the log: the size and nesting of each part, the size of all of them, the length of
+-- Refuses an event of a type that only the library has, and one that breaks a limit of the log: the size and nesting of each part, the size of all of them, the length of
 -- tenant and aggregate. True otherwise, so that it can stand in a condition. Small events need no check: see may_break_limits.
 -- A part costs no more than its limit: size by its header, nesting down to the limit, then the digits that numbers with an
 -- exponent have as text (1e131000 is stored in ten bytes), and only then its text.
@@ -16,6 +16,10 @@ declare
   v_bytes bigint;
   v_total bigint := 0;
 begin
+  if starts_with(p_type, 'aftercommit.') then
+    raise exception 'Event types that begin with aftercommit. are those of the library itself; nothing was emitted.'
+      using errcode = 'AC003', hint = 'To let caches go of keys, call invalidate(keys).';
+  end if;
   select max_payload, max_nesting into v_limits from :schema.settings;
   if p_aggregate_type = '' or p_aggregate_id = '' or length(p_aggregate_type) > 255 or length(p_aggregate_id) > 255 then
     raise exception 'An aggregate has a type and an id of 1 to 255 characters, or neither; nothing was emitted.'

@@ -53,7 +53,7 @@ begin
       select e ->> 'id', e ->> 'type', s ->> 'type', s ->> 'id', (s ->> 'version')::bigint + n, s ->> 'tenant', e -> 'payload',
              e -> 'metadata', v_now, v_now
         from jsonb_array_elements(p_steps) as x(s), jsonb_array_elements(s -> 'events') with ordinality as y(e, n)
-      returning case when (:schema.may_break_limits(aggregate_type, aggregate_id, payload, metadata, null)
+      returning case when (:schema.may_break_limits(type, aggregate_type, aggregate_id, payload, metadata, null)
                            or :schema.has_swollen(bytes, payload) or octet_length(tenant) > 255)
                        and not :schema.check_event(type, aggregate_type, aggregate_id, payload, metadata,
                                                    jsonb_build_object('tenant', tenant))

@@ -1,6 +1,5 @@
 /** `ac.cache`, and what others need of it: the hook that keeps it honest, and the word that actions send through the log. */
 import type { HookOptions } from '../hooks/index.ts'
-import type { EmitRequest } from '../log/index.ts'
 import type { Clock, Registry } from '../runtime/index.ts'
 import { type Cache, type CacheOptions, createCache, type Loader } from './cache.ts'
 import { CACHE_EVENT, type Invalidation, readInvalidation } from './invalidation.ts'
@@ -18,7 +17,7 @@ export interface CachePartOptions {
   readonly clock: Clock
   readonly metrics: Registry
   readonly addHook: (hook: HookOptions) => void
-  readonly append: (request: EmitRequest) => Promise<unknown>
+  readonly append: (type: string, event: { id: string; payload: unknown }) => Promise<unknown>
 }
 
 export function createCachePart({ options, clock, metrics, addHook, append }: CachePartOptions): {
@@ -43,7 +42,7 @@ export function createCachePart({ options, clock, metrics, addHook, append }: Ca
       get hasLoaders() {
         return cache.hasLoaders
       },
-      announce: (id, payload) => append({ type: CACHE_EVENT, id, payload }),
+      announce: (id, payload) => append(CACHE_EVENT, { id, payload }),
     },
   }
 }

@@ -76,6 +76,9 @@ export interface CacheParts {
   readonly onFirstUse: () => void
 }
 
+/** About a third of a second. An invalidation that would take longer lets go of everything, which is always right. */
+const MOST_STEPS = 100_000_000
+
 export function createCache(options: CacheOptions, parts: CacheParts): CacheInside {
   const { clock } = parts
   const { maxEntries = 10_000 } = options
@@ -146,6 +149,14 @@ export function createCache(options: CacheOptions, parts: CacheParts): CacheInsi
     return [...new Set([...entries.keys(), ...flights.keys()])].filter((key) => fits(key) && forget(key))
   }
 
+  /** What matching takes at most: each pattern the product of its length and that of each key. */
+  function stepsOf(patterns: readonly string[]): number {
+    if (patterns.length === 0) return 0
+    let characters = 0
+    for (const known of [entries, flights]) for (const key of known.keys()) characters += key.length
+    return characters * patterns.reduce((sum, pattern) => sum + pattern.length, 0)
+  }
+
   function forget(key: string): boolean {
     const flight = flights.get(key)
     if (flight) flight.isTooOld = true
@@ -186,6 +197,11 @@ export function createCache(options: CacheOptions, parts: CacheParts): CacheInsi
       if (!isFollowing) cache.clear()
     },
     apply({ keys, patterns, action }) {
+      if (stepsOf(patterns) > MOST_STEPS) {
+        metrics.invalidated.inc(entries.size)
+        cache.clear()
+        return
+      }
       const choices = [...keys.map((key) => ({ key })), ...patterns.map((pattern) => ({ pattern }))]
       const removed = choices.flatMap(remove)
       metrics.invalidated.inc(removed.length)

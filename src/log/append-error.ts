@@ -43,6 +43,8 @@ export function explainAppendError(error: unknown, requests: readonly EmitReques
       return conflict(error, requests)
     case 'AC002':
       return notAStream(error, requests)
+    case 'AC003':
+      return refused('BAD_EVENT_NAME', error)
     case 'AC004':
       return refused('BAD_EVENT', error)
     case 'AC005':

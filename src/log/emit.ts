@@ -20,7 +20,7 @@ import {
 import type { Queryable } from '../postgres/index.ts'
 import { type Cause, currentCause } from '../runtime/index.ts'
 import { explainAppendError } from './append-error.ts'
-import { appendMany, appendOne, type PreparedEvent, type Preparing } from './statements.ts'
+import { appendMany, appendOne, appendOwn, type PreparedEvent, type Preparing } from './statements.ts'
 import { isTooEarly, toTimestampText } from './timestamp-text.ts'
 
 export interface EmitInput<Payload = unknown> {
@@ -104,6 +104,18 @@ export async function emitEvent(
   return emitted
 }
 
+/** An event of the library itself, with an id of its choice. Only the role of a running process may append it. */
+export async function emitOwn(db: Queryable, settings: EmitSettings, type: string, input: OwnInput): Promise<Emitted> {
+  const prepared = await completeEvent(type, input, input.payload, 1, settings)
+  try {
+    return toEmitted(prepared.id, await appendOwn(db, prepared))
+  } catch (error) {
+    throw explain(error, [{ ...input, type }], settings)
+  }
+}
+
+export type OwnInput = Required<Pick<EmitInput, 'id' | 'payload'>>
+
 function explain(error: unknown, requests: readonly EmitRequest[], { onSchemaTooNew }: EmitSettings): unknown {
   const explained = explainAppendError(error, requests)
   if (explained instanceof AftercommitError && explained.code === 'SCHEMA_TOO_NEW') onSchemaTooNew?.()
@@ -141,6 +153,12 @@ function toEmitted(id: string, answer: string): Emitted {
 function prepareEvent(type: string, input: EmitInput, settings: EmitSettings): PreparedEvent | Promise<PreparedEvent> {
   const { aggregate, id, tenant, occurredAt, expectedVersion } = input
   checkEventName(type)
+  if (type.startsWith('aftercommit.')) {
+    throw new AftercommitError(
+      'BAD_EVENT_NAME',
+      `"${type}": names that begin with "aftercommit." are the library's own, so nothing was emitted.`,
+    )
+  }
   if (aggregate !== undefined) checkAggregate(aggregate)
   if (id !== undefined) checkEventId(id)
   if (tenant !== undefined) checkTenant(tenant)

@@ -8,7 +8,16 @@
 export { EventIdTakenError, VersionConflictError } from './append-error.ts'
 export type { EventTrace } from './causes.ts'
 export { diagnose } from './doctor.ts'
-export { type EmitInput, type EmitRequest, type EmitSettings, type Emitted, emitEvent, emitEvents } from './emit.ts'
+export {
+  type EmitInput,
+  type EmitRequest,
+  type EmitSettings,
+  type Emitted,
+  emitEvent,
+  emitEvents,
+  emitOwn,
+  type OwnInput,
+} from './emit.ts'
 export type { AnyEvent } from './event-row.ts'
 export { type FollowedLog, Follower } from './follower.ts'
 export { createFollowing, type Following } from './following.ts'

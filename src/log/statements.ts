@@ -39,6 +39,14 @@ export function appendOne(
       )
 }
 
+export async function appendOwn(db: Queryable, { id, type, payload, metadata }: PreparedEvent): Promise<string> {
+  const { rows } = await db.query<{ appended: string }>(
+    `select ${db.schema}.append_own($1::text, $2::text, ($3::text)::jsonb, ($4::text)::jsonb, ${SCHEMA_LEVEL})::text as appended`,
+    [id, type, payload, metadata],
+  )
+  return rows[0]!.appended
+}
+
 export interface Preparing {
   /** Appends are prepared on our own connections. With this option, on clients of the caller as well. */
   readonly prepareOnClients?: boolean | undefined

@@ -31,7 +31,7 @@ const TABLES: Readonly<Record<string, readonly string[]>> = {
   ],
   insert: ['audit'],
   // Written once and never changed.
-  'select, insert': ['observer_actions', 'observer_versions', 'runs'],
+  'select, insert': ['subscription_versions', 'observer_actions', 'observer_versions', 'runs'],
   // Rows that another role makes, or that are there for good.
   'select, update': ['delivery_state', 'workflow_instances'],
   'select, insert, update, delete': [

@@ -28,6 +28,18 @@ function counting(values: () => unknown = () => 'value') {
 const invalidate = (...keys: string[]) => ({ action: 'invalidate', keys, patterns: [] }) as const
 
 describe('the cache inside a process', () => {
+  it('lets go of everything where patterns would take long to match', async () => {
+    const { cache } = open()
+    for (let n = 0; n < 5_000; n++) cache.set(`${'a'.repeat(50)}${n}`, n)
+    const pattern = `${'*a'.repeat(500)}*b`
+    cache.apply({ action: 'invalidate', keys: [], patterns: Array.from({ length: 244 }, () => pattern) })
+    expect(await cache.get(`${'a'.repeat(50)}1`)).toBeUndefined()
+    cache.set('a:1', 1)
+    cache.set('b:1', 1)
+    cache.apply({ action: 'invalidate', keys: [], patterns: ['a:*', '?:2'] })
+    expect([await cache.get('a:1'), await cache.get('b:1')]).toEqual([undefined, 1])
+  })
+
   it('loads what it does not have, once for all who ask, and keeps it', async () => {
     const { cache, uses } = open()
     const { load, loads } = counting(() => ({ price: 9 }))

@@ -44,6 +44,46 @@ describe.each(SERVERS)('rights on Postgres $major', ({ major }) => {
     await expectNoChange(sql, admin)
   })
 
+  it('to emit are no rights to speak for the library: caches are told of some keys, and of nothing else', async () => {
+    const { emitter, runner, admin } = await installWithRoles(major)
+    const sql = await connect(emitter.url)
+    const everything = `'{"action": "invalidate", "keys": [], "patterns": ["*"]}'::jsonb`
+    for (const statement of [
+      `select aftercommit.emit('aftercommit.cache.invalidated', null, null, ${everything})`,
+      `select aftercommit.append('x', 'aftercommit.cache.invalidated', null, null, ${everything}, '{}')`,
+      `select aftercommit.append('x', 'aftercommit.made_up', null, null, '{}', '{}', null, '{"chosen": true}')`,
+      `select aftercommit.append_many('{x}', '{aftercommit.cache.invalidated}', null, null, '[{}]', '[{}]')`,
+    ]) {
+      await expect(sql.query(statement), statement).rejects.toMatchObject({ code: 'AC003' })
+    }
+    await expectRefused(sql, `select aftercommit.append_own('x', 'aftercommit.cache.invalidated', ${everything}, '{}')`)
+    const ac = instance({ database: emitter.url })
+    await expect(ac.emitNow('aftercommit.cache.invalidated', lamp)).rejects.toMatchObject({ code: 'BAD_EVENT_NAME' })
+    for (const keys of [
+      `'{}'`,
+      'null',
+      `array_fill('k'::text, array[1001])`,
+      `array[repeat('k', 1001)]`,
+      `'{a,null}'`,
+    ]) {
+      await expect(sql.query(`select aftercommit.invalidate(${keys})`), keys).rejects.toMatchObject({ code: 'AC004' })
+    }
+    await sql.query(`select aftercommit.invalidate('{product:7,product:8}')`)
+
+    const internal = await connect(runner.url)
+    const own = (type: string) => internal.query(`select aftercommit.append_own('own', '${type}', '{}', '{}')`)
+    await expect(own('lamp.lit')).rejects.toMatchObject({ code: 'AC003' })
+    expect((await own('aftercommit.made_up')).rows).toEqual((await own('aftercommit.made_up')).rows)
+    const { rows } = await admin.query('select type, payload from aftercommit.events order by position')
+    expect(rows).toEqual([
+      {
+        type: 'aftercommit.cache.invalidated',
+        payload: { action: 'invalidate', keys: ['product:7', 'product:8'], patterns: [] },
+      },
+      { type: 'aftercommit.made_up', payload: {} },
+    ])
+  })
+
   it('to run are rights to read, to be rung and to say how far the log is final', async () => {
     const { runner, admin } = await installWithRoles(major)
     const reader = await openFollowing({ database: runner.url })
@@ -159,7 +199,7 @@ describe.each(SERVERS)('rights on Postgres $major', ({ major }) => {
     await ac.emitNow(sql, 'lamp.lit', { ...lamp, aggregate: { type: 'lamp', id: '1' }, id: 'lamp-2' })
     await ac.emitNow(sql, [
       { type: 'lamp.lit', ...lamp },
-      { type: 'lamp.lit', ...lamp, id: 'lamp-1' },
+      { type: 'lamp.lit', ...lamp, aggregate: { type: 'lamp', id: '1' }, id: 'lamp-1' },
     ])
     const { rows } = await admin.query('select position::int, payload from aftercommit.events order by position')
     expect(rows).toEqual([1, 2, 3].map((position) => ({ position, payload: { watts: 60 } })))

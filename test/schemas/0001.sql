@@ -2322,13 +2322,14 @@ comment on function "aftercommit"."session_metadata" is 'Metadata of an event, c
 -- their parts. A compressed part says nothing about its size, and 64 levels of JSON take more than 500 bytes. Inlined by the
 -- planner, and therefore without settings of its own.
 create or replace function "aftercommit".may_break_limits(
-  p_aggregate_type text, p_aggregate_id text, p_payload jsonb, p_metadata jsonb, p_extra jsonb)
+  p_type text, p_aggregate_type text, p_aggregate_id text, p_payload jsonb, p_metadata jsonb, p_extra jsonb)
 returns boolean
 language sql stable as $aftercommit$
   select pg_catalog.pg_column_size(p_payload) > 500 and (pg_catalog.pg_column_size(p_payload) > 16000
       or pg_catalog.jsonb_path_exists(p_payload, 'strict $.**{64} ? (@.type() == "object" || @.type() == "array")'))
     or pg_catalog.pg_column_size(p_metadata) > 500
     or pg_catalog.pg_column_size(p_extra) > 255
+    or pg_catalog.starts_with(p_type, 'aftercommit.')
     or pg_catalog.octet_length(p_aggregate_type) > 255 or pg_catalog.octet_length(p_aggregate_id) > 255
     or p_aggregate_type operator(pg_catalog.=) '' or p_aggregate_id operator(pg_catalog.=) ''
     or pg_catalog.pg_column_compression(p_payload) is not null
@@ -2338,7 +2339,7 @@ $aftercommit$;
 revoke all on function "aftercommit"."may_break_limits" from public;
 comment on function "aftercommit"."may_break_limits" is 'Whether an event has to be looked at by check_event before it is written: false for most, by the sizes in the headers of their parts. A compressed part says nothing about its size, and 64 levels of JSON take more than 500 bytes. Inlined by the planner, and therefore without settings of its own.';
 -- grants: none
--- Refuses an event that breaks a limit of the log: the size and nesting of each part, the size of all of them, the length of
+-- Refuses an event of a type that only the library has, and one that breaks a limit of the log: the size and nesting of each part, the size of all of them, the length of
 -- tenant and aggregate. True otherwise, so that it can stand in a condition. Small events need no check: see may_break_limits.
 -- A part costs no more than its limit: size by its header, nesting down to the limit, then the digits that numbers with an
 -- exponent have as text (1e131000 is stored in ten bytes), and only then its text.
@@ -2355,6 +2356,10 @@ declare
   v_bytes bigint;
   v_total bigint := 0;
 begin
+  if starts_with(p_type, 'aftercommit.') then
+    raise exception 'Event types that begin with aftercommit. are those of the library itself; nothing was emitted.'
+      using errcode = 'AC003', hint = 'To let caches go of keys, call invalidate(keys).';
+  end if;
   select max_payload, max_nesting into v_limits from "aftercommit".settings;
   if p_aggregate_type = '' or p_aggregate_id = '' or length(p_aggregate_type) > 255 or length(p_aggregate_id) > 255 then
     raise exception 'An aggregate has a type and an id of 1 to 255 characters, or neither; nothing was emitted.'
@@ -2411,7 +2416,7 @@ begin
 end
 $aftercommit$;
 revoke all on function "aftercommit"."check_event" from public;
-comment on function "aftercommit"."check_event" is 'Refuses an event that breaks a limit of the log: the size and nesting of each part, the size of all of them, the length of tenant and aggregate. True otherwise, so that it can stand in a condition. Small events need no check: see may_break_limits. A part costs no more than its limit: size by its header, nesting down to the limit, then the digits that numbers with an exponent have as text (1e131000 is stored in ten bytes), and only then its text.';
+comment on function "aftercommit"."check_event" is 'Refuses an event of a type that only the library has, and one that breaks a limit of the log: the size and nesting of each part, the size of all of them, the length of tenant and aggregate. True otherwise, so that it can stand in a condition. Small events need no check: see may_break_limits. A part costs no more than its limit: size by its header, nesting down to the limit, then the digits that numbers with an exponent have as text (1e131000 is stored in ten bytes), and only then its text.';
 -- grants: none
 -- Whether a payload that was taken for small is large as text: numbers with an exponent are stored in a few bytes. Other
 -- content of 16,000 bytes has no more than 100,000 characters. Inlined by the planner, like may_break_limits.
@@ -2509,7 +2514,7 @@ begin
       p_extra := coalesce(p_extra, '{}') || jsonb_build_object('tenant', current_setting('aftercommit.tenant'));
     end if;
   end if;
-  if "aftercommit".may_break_limits(p_aggregate_type, p_aggregate_id, p_payload, p_metadata, p_extra) then
+  if "aftercommit".may_break_limits(p_type, p_aggregate_type, p_aggregate_id, p_payload, p_metadata, p_extra) then
     perform "aftercommit".check_event(p_type, p_aggregate_type, p_aggregate_id, p_payload, p_metadata, p_extra);
   end if;
   -- Nearly every event ends here. Whether its type is a stream is asked by the insert itself: each statement more is felt.
@@ -2631,7 +2636,7 @@ begin
         from rows from (unnest(p_ids), unnest(p_types), unnest(p_aggregate_types), unnest(p_aggregate_ids),
           jsonb_array_elements(p_payloads), jsonb_array_elements(p_metadata), unnest(p_occurred_at), unnest(p_extras))
           as e (id, type, aggregate_type, aggregate_id, payload, metadata, occurred_at, extra)
-       where case when "aftercommit".may_break_limits(e.aggregate_type, e.aggregate_id, e.payload, e.metadata, e.extra)
+       where case when "aftercommit".may_break_limits(e.type, e.aggregate_type, e.aggregate_id, e.payload, e.metadata, e.extra)
                  then "aftercommit".check_event(e.type, e.aggregate_type, e.aggregate_id, e.payload, e.metadata, e.extra) else true end
       returning case when "aftercommit".has_swollen(bytes, payload)
                        and not "aftercommit".check_event(type, aggregate_type, aggregate_id, payload, metadata, null)
@@ -2691,7 +2696,7 @@ begin
                     jsonb_array_elements(p_payloads), jsonb_array_elements(p_metadata), unnest(p_occurred_at), unnest(p_extras))
                     with ordinality as e (id, type, aggregate_type, aggregate_id, payload, metadata, occurred_at, extra, n)
                   left join raised r on r.aggregate_type = e.aggregate_type and r.aggregate_id = e.aggregate_id
-                 where case when "aftercommit".may_break_limits(e.aggregate_type, e.aggregate_id, e.payload, e.metadata, e.extra)
+                 where case when "aftercommit".may_break_limits(e.type, e.aggregate_type, e.aggregate_id, e.payload, e.metadata, e.extra)
                    then "aftercommit".check_event(e.type, e.aggregate_type, e.aggregate_id, e.payload, e.metadata, e.extra) else true end
                  order by e.n) o
         returning version, case when "aftercommit".has_swollen(bytes, payload)
@@ -2710,6 +2715,37 @@ end
 $aftercommit$;
 revoke all on function "aftercommit"."append_many" from public;
 comment on function "aftercommit"."append_many" is 'Appends many in one statement, in the order given, all or nothing. Without chosen ids it is one insert, and one update of the rows of its streams: every version of such a row stays until the transaction ends, and the next update walks past it. An array that is null counts as an array of nulls. Payloads come as one JSON array: measured, that spares a fifth of a batch, since nothing is escaped on the way. p_level as in append.';
+-- grants: run
+-- Appends an event of the library itself, whose type begins with `aftercommit.`: the way in of running processes alone, because
+-- every process acts on such events. The id is chosen. Returns the position.
+create or replace function "aftercommit".append_own(p_id text, p_type text, p_payload jsonb, p_metadata jsonb, p_level integer default null)
+returns bigint
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $aftercommit$
+declare
+  v_content bytea := "aftercommit".content_of(p_type, null, null, null, p_payload, null);
+  v_known text := "aftercommit".place_of_id(p_id, v_content);
+  v_position bigint;
+begin
+  if p_level < 0 then
+    raise exception 'The schema was migrated by a newer aftercommit, which processes of this version must not write to; nothing was emitted.'
+      using errcode = 'AC015';
+  end if;
+  if not p_type ^@ 'aftercommit.' then
+    raise exception 'Event type % is not one of the library itself; nothing was emitted.', quote_nullable(left(p_type, 80))
+      using errcode = 'AC003';
+  end if;
+  if v_known is not null then return v_known::bigint; end if;
+  perform "aftercommit".check_event(null, null, null, p_payload, p_metadata, null);
+  v_position := nextval('"aftercommit".positions');
+  insert into "aftercommit".event_ids (id, position, content) values (p_id, v_position, v_content) on conflict (id) do nothing;
+  if not found then return "aftercommit".place_of_id(p_id, v_content)::bigint; end if;
+  insert into "aftercommit".events (position, id, type, payload, metadata, occurred_at)
+  values (v_position, p_id, p_type, p_payload, p_metadata, clock_timestamp());
+  return v_position;
+end
+$aftercommit$;
+revoke all on function "aftercommit"."append_own" from public;
+comment on function "aftercommit"."append_own" is 'Appends an event of the library itself, whose type begins with `aftercommit.`: the way in of running processes alone, because every process acts on such events. The id is chosen. Returns the position.';
 -- grants: run
 -- Server, timeline and database: a history that goes on elsewhere is another history.
 create or replace function "aftercommit".log_identity() returns text
@@ -2985,6 +3021,28 @@ end
 $aftercommit$;
 revoke all on function "aftercommit"."emit" from public;
 comment on function "aftercommit"."emit" is 'Emits an event from SQL, in the transaction of the caller, and returns its position. User, cause and tenant come from the session settings aftercommit.*, where '''' counts as unset; the parameter `tenant` wins over its setting. `previous` is the image before the change. An event with a payload and nothing else takes a short way: one expression finds it without fault, and append() writes it as it is. The long way names the fault, and builds metadata and extras.';
+-- grants: emit
+-- Lets the caches inside all processes go of these keys once the transaction commits, and returns the position of the event
+-- that says so. At most 1,000 keys of at most 1,000 characters each, and no patterns: every process compares them.
+create or replace function "aftercommit".invalidate(keys text[]) returns bigint
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $aftercommit$
+#variable_conflict use_variable
+declare
+  v_id text := "aftercommit".new_id();
+  v_position bigint;
+begin
+  if coalesce(cardinality(keys), 0) not between 1 and 1000 or exists (select from unnest(keys) key where key is null or length(key) > 1000) then
+    raise exception 'invalidate takes 1 to 1,000 keys of at most 1,000 characters each; nothing was emitted.' using errcode = 'AC004';
+  end if;
+  insert into "aftercommit".events (id, type, payload, metadata, occurred_at)
+  values (v_id, 'aftercommit.cache.invalidated', jsonb_build_object('action', 'invalidate', 'keys', to_jsonb(keys), 'patterns', '[]'::jsonb),
+    jsonb_build_object('correlation_id', v_id), clock_timestamp())
+  returning position into v_position;
+  return v_position;
+end
+$aftercommit$;
+revoke all on function "aftercommit"."invalidate" from public;
+comment on function "aftercommit"."invalidate" is 'Lets the caches inside all processes go of these keys once the transaction commits, and returns the position of the event that says so. At most 1,000 keys of at most 1,000 characters each, and no patterns: every process compares them.';
 -- grants: run
 -- Lets batches that append chosen ids take their turn, in one order, by groups of ids: two of them with the same ids in another
 -- order would each hold what the other waits for. Rows of a table that roles have no rights on: advisory locks could be taken,
@@ -3593,7 +3651,7 @@ begin
       select e ->> 'id', e ->> 'type', s ->> 'type', s ->> 'id', (s ->> 'version')::bigint + n, s ->> 'tenant', e -> 'payload',
              e -> 'metadata', v_now, v_now
         from jsonb_array_elements(p_steps) as x(s), jsonb_array_elements(s -> 'events') with ordinality as y(e, n)
-      returning case when ("aftercommit".may_break_limits(aggregate_type, aggregate_id, payload, metadata, null)
+      returning case when ("aftercommit".may_break_limits(type, aggregate_type, aggregate_id, payload, metadata, null)
                            or "aftercommit".has_swollen(bytes, payload) or octet_length(tenant) > 255)
                        and not "aftercommit".check_event(type, aggregate_type, aggregate_id, payload, metadata,
                                                    jsonb_build_object('tenant', tenant))
@@ -3876,14 +3934,15 @@ values ('capture/register_capture', 'function', 'register_capture', null, '04a4b
        ('delivery/surplus_room', 'function', 'surplus_room', null, 'a52a8225782b6ded6552d81167120914797ad52d9c93fe0e8ee6eed97f6d1a23', 1),
        ('log/has_session', 'function', 'has_session', null, 'eea298bc6e14665ed8277280dcc7f4c37a4de06b7a9e3a3a34856e38c1957c40', 1),
        ('log/session_metadata', 'function', 'session_metadata', null, 'b5ee849c8e00a5b2a1a6e84769dd971be2fdc755d90d978eb7cdf18bb50b0728', 1),
-       ('log/may_break_limits', 'function', 'may_break_limits', null, '3406d563671389ba71bb69be08506dcb8db1d78bbb692c880d77d9a072bf08ac', 1),
-       ('log/check_event', 'function', 'check_event', null, '16a5264e22c105313a615a5722e662a840fce53b738d528d558d6147c7054662', 1),
+       ('log/may_break_limits', 'function', 'may_break_limits', null, 'dc23804906b42eb70342bf952b6ef0a48c0e2a971e0a1ffcf3a4dabcfb19976d', 1),
+       ('log/check_event', 'function', 'check_event', null, '7873f975fe50bc1ab9aa18b9c437a5d04bf7418581d7fe4f3ed281ba91507242', 1),
        ('log/has_swollen', 'function', 'has_swollen', null, '413a2e6afa802f690badf437a45638065cfe321e0b5df162de12d6c337ebbbfe', 1),
        ('log/content_of', 'function', 'content_of', null, '5222422236d196f679f523837641d35f7d8465ae1859ad0fb5ce13487e3912db', 1),
        ('log/place_of_id', 'function', 'place_of_id', null, '9db09c3c2a7c7694a0a03b4e9edacb9da8bb8548b798ec4f65ffe3afd133f0d6', 1),
        ('log/next_version', 'function', 'next_version', null, 'e6ed26ba5d5e54c1cd9d5d0dcfb1b251a824cb012ac0be3a7a31ab73afa0197f', 1),
-       ('log/append', 'function', 'append', null, '72300ecae497a149ed29725f0b8b72c3f9919934013bed47aa2139d4c653b367', 1),
-       ('log/append_many', 'function', 'append_many', null, 'c2f774094728bfc13fcea6f63640d88f52ffe3135df27ffa58ca3970ce9d5607', 1),
+       ('log/append', 'function', 'append', null, '97d093478422bc81cd99a656a7cf94816d422e825be8ab779745f05bad23f727', 1),
+       ('log/append_many', 'function', 'append_many', null, 'e437bd65e60f34ca8dec79b9f80a48f04219d208cd82bbcbfe25fe40768a2f54', 1),
+       ('log/append_own', 'function', 'append_own', null, '995929b51c52f77676f2d835fc639d56bb0ed2e895374571aae1cc1b5e05bda8', 1),
        ('log/log_identity', 'function', 'log_identity', null, '5a103ba1d69f974c953683c99b1c74b1205d852c5e3657b3ba21ccc856847f86', 1),
        ('log/witness_is_gone', 'function', 'witness_is_gone', null, '59c24d5ae211a728e2312346432f131965c75b04f786e853ec07dbeb3f8f01af', 1),
        ('log/unbroken_from', 'function', 'unbroken_from', null, 'd0a22e4c8b0b373028d886b0e8215ea1814de6bfc8802ce9a7e4892b34ca867a', 1),
@@ -3891,6 +3950,7 @@ values ('capture/register_capture', 'function', 'register_capture', null, '04a4b
        ('log/check_log', 'function', 'check_log', null, '0cc7d8123f16f3beb830f738e4d6d1f94887fe976586c0bc8aac28ef2cb265a5', 1),
        ('log/declare_stream', 'function', 'declare_stream', null, '12559c9c9481b7f42a0892ea6684ac469bf37cb305509a01af84a07dd2f6528f', 1),
        ('log/emit', 'function', 'emit', null, '07bf5aaf3febf6aa8861b281cc208b2a34f767ce8152d1df90cd8b51ba5e6138', 1),
+       ('log/invalidate', 'function', 'invalidate', null, '320a6687032d42a9c1eaee5169e2b00af98bef73600ab98648bb1a144b4527c0', 1),
        ('log/lock_ids', 'function', 'lock_ids', null, 'b55e3adc71fecc31d700a137616ba2bfae9c22af699db629b09dd090d17a554f', 1),
        ('log/publish_frontier', 'function', 'publish_frontier', null, '26f31d0c41220f0cd40dd9b12ab6041dbfda734937a110b69a910921ff087bbd', 1),
        ('log/refuse_truncate', 'function', 'refuse_truncate', null, 'f78cd69ac44152d518c253ce3a0b91ee14dd9dbd013722896dc474c9b4594902', 1),
@@ -3905,7 +3965,7 @@ values ('capture/register_capture', 'function', 'register_capture', null, '04a4b
        ('workflows/workflow_events', 'function', 'workflow_events', null, 'cc001d486df3f92a659d1db1314f2372068c30f26f84fc591ec087fc7196d8ff', 1),
        ('workflows/load_step', 'function', 'load_step', null, '00f0e35b118837cc754c1e5ae391c33c5531c57da868627f3ec4a8ba3ba41dce', 1),
        ('workflows/open_step', 'function', 'open_step', null, 'b430bb76c2b13932911c973ed588d8a2ef2130e13a7b27a19681b71081dd0703', 1),
-       ('workflows/workflow_commit', 'function', 'workflow_commit', null, 'c40d9a819306481b98c3752191b7b210bf15474dc5eaa80a8a9000879cb06815', 1),
+       ('workflows/workflow_commit', 'function', 'workflow_commit', null, '787a9e6766738e42b431799c5b6fa8f5a6e7ac043fa5ccbe496e19afaf16dcc6', 1),
        ('workflows/workflow_load', 'function', 'workflow_load', null, 'faa5fa5cb2d7312d85275505696e659658fb0ae76ccac13ab8199c59a139c54e', 1),
        ('workflows/workflow_try', 'function', 'workflow_try', null, '5982cf440c9f0968052597e6849b71013d38e2db7e8a2e7f796a38b61ed662a5', 1),
        ('delivery/delivery_bell', 'trigger', 'bell', 'deliveries', 'aa7e9108da8c1cb9f955541f8ef4c87158198d8888a6b011790aee997eed4595', 1),
