@@ -36,6 +36,11 @@ describe('the map of src/', () => {
   it('has no circle of imports', () => {
     expect(findCycle(imports)).toEqual([])
   })
+
+  it('keeps SQL on dead letters in one room', () => {
+    const others = files.filter((file) => !file.startsWith('dead-letters/'))
+    expect(others.filter((file) => readFileSync(src + file, 'utf8').includes('schema}.letters'))).toEqual([])
+  })
 })
 
 describe('the check itself', () => {

@@ -3,7 +3,8 @@ import { AftercommitError } from '../errors.ts'
 import { toWire } from '../events/index.ts'
 import { type Database, recordAudit } from '../postgres/index.ts'
 import type { DeadLetter } from './letter.ts'
-import { countLetters, type LetterFilter, markLetters, selectLetters } from './statements.ts'
+import { markLetters } from './redrive.ts'
+import { countLetters, type LetterFilter, selectLetters } from './statements.ts'
 
 export interface LetterAction {
   /** Who does it; for the record. */

@@ -1,44 +1,7 @@
-import type { AftercommitEvent } from '../events/index.ts'
-import {
-  fromWire,
-  parseJson,
-  stringifyJson,
-  toStoredEvent,
-  toWire,
-  Undecodable,
-  type WireEvent,
-  whyUndecodable,
-} from '../events/index.ts'
+/** Looking at dead letters. */
 import type { Parameter, Queryable } from '../postgres/index.ts'
+import { eventOfCopy } from './event-copy.ts'
 import type { DeadLetter, LetterKind, LetterStatus } from './letter.ts'
-
-/**
- * An event as it is copied beside a letter. Its own limits were checked when it was appended. An event that could not be
- * read is copied as the reason and the beginning of what was stored; the log keeps the whole until its retention ends.
- */
-export function copyEvent(event: AftercommitEvent): string {
-  const wire = toWire(event)
-  const why = whyUndecodable(event)
-  const copied =
-    why === undefined ? wire : { ...wire, payload: toCopied(why), changes: null, previous: null, metadata: {} }
-  return stringifyJson(copied, { maxBytes: Number.MAX_SAFE_INTEGER, maxDepth: 1_000, name: 'event' })
-}
-
-export function eventOfCopy(text: string): AftercommitEvent {
-  const wire = parseJson(text, { maxDepth: 1_010 }) as WireEvent
-  const { [UNDECODABLE]: reason, raw } = (wire.payload ?? {}) as Record<string, unknown>
-  if (typeof reason === 'string') {
-    return fromWire({ ...wire, payload: new Undecodable(reason, typeof raw === 'string' ? raw : '') })
-  }
-  // Redriven it may be tried several times, and each try is given a copy of its own.
-  return toStoredEvent(fromWire(wire))
-}
-
-const UNDECODABLE = '$undecodable'
-
-function toCopied({ reason, raw }: Undecodable): Record<string, string> {
-  return { [UNDECODABLE]: reason, raw }
-}
 
 export interface LetterFilter {
   readonly kind?: LetterKind | undefined
@@ -57,7 +20,8 @@ export interface LetterFilter {
   readonly before?: bigint | undefined
 }
 
-function conditions(filter: LetterFilter): { where: string; values: Parameter[] } {
+/** The condition of a filter, over letters as `l`. */
+export function conditions(filter: LetterFilter): { where: string; values: Parameter[] } {
   const values: Parameter[] = []
   const where: string[] = []
   const add = (condition: (parameter: string) => string, value: Parameter | undefined) => {
@@ -115,24 +79,6 @@ export async function countLetters(db: Queryable, filter: LetterFilter): Promise
   return Number(rows[0]!.count)
 }
 
-/** Marks dead letters; whoever owns them does the rest. A letter that is not dead is left alone. Answers what changed. */
-export async function markLetters(
-  db: Queryable,
-  filter: LetterFilter,
-  mark: { status: 'redriving' | 'discarded'; who: string; reason: string | null },
-): Promise<{ ids: bigint[]; owners: string[] }> {
-  const { where, values } = conditions({ ...filter, status: 'dead' })
-  const at = values.length
-  const { rows } = await db.query<{ letter: string; owner: string }>(
-    `update ${db.schema}.letters l
-        set status = $${at + 1}::text, redrives = l.redrives + ($${at + 1}::text = 'redriving')::integer, who = $${at + 2}::text, reason = $${at + 3}::text, changed_at = clock_timestamp()
-      ${where}
-    returning l.id::text as letter, l.owner`,
-    [...values, mark.status, mark.who, mark.reason],
-  )
-  return { ids: rows.map((row) => BigInt(row.letter)), owners: [...new Set(rows.map((row) => row.owner))] }
-}
-
 interface LetterRow {
   letter: string
   kind: LetterKind
@@ -172,23 +118,35 @@ function ms(column: string): string {
   return `(extract(epoch from ${column}) * 1000)::float8`
 }
 
-/** Marks letters of these owners that have been dead for so long and were not tried again so often. Answers how many. */
-export async function redriveByItself(
-  db: Queryable,
-  kind: LetterKind,
-  owners: readonly string[],
-  { afterMs, max }: { afterMs: number; max: number },
-): Promise<number> {
-  const { rowCount } = await db.query(
-    `update ${db.schema}.letters
-        set status = 'redriving', redrives = redrives + 1, who = 'aftercommit', reason = 'auto_redrive',
-            changed_at = clock_timestamp()
-      where kind = $1::text
-        and owner = any (array(select jsonb_array_elements_text(($2::text)::jsonb)))
-        and status = 'dead'
-        and redrives < ($4::text)::integer
-        and changed_at < clock_timestamp() - make_interval(secs => ($3::text)::float8)`,
-    [kind, JSON.stringify(owners), String(afterMs / 1_000), String(max)],
+/** Letters that wait, by whose they are: subscriptions, also those that have none, and whoever else has some. */
+export interface WaitingLetters {
+  readonly kind: string
+  readonly owner: string
+  readonly count: number
+}
+
+export async function countWaitingLetters(db: Queryable): Promise<WaitingLetters[]> {
+  const { rows } = await db.query<{ kind: string; owner: string; count: string }>(
+    `select kind, owner, coalesce(l.count, 0)::text as count
+       from (select 'subscription' as kind, id as owner from ${db.schema}.subscriptions) s
+       full join (
+         select kind, owner, count(*) as count
+           from ${db.schema}.letters
+          where status in ('dead', 'redriving')
+          group by kind, owner) l using (kind, owner)
+      order by kind, owner`,
   )
-  return rowCount
+  return rows.map(({ kind, owner, count }) => ({ kind, owner, count: Number(count) }))
+}
+
+/** Dead letters of a kind that are not over, by owner. */
+export async function countOpenByOwner(db: Queryable, kind: LetterKind): Promise<Map<string, number>> {
+  const { rows } = await db.query<{ owner: string; count: string }>(
+    `select owner, count(*)::text as count
+       from ${db.schema}.letters
+      where kind = $1::text and status in ('dead', 'redriving')
+      group by owner`,
+    [kind],
+  )
+  return new Map(rows.map(({ owner, count }) => [owner, Number(count)]))
 }

@@ -1,4 +1,5 @@
 /** The stage as a whole: adding work, registering what this process can do, and running it. */
+import { placeMarkedLetters } from '../dead-letters/index.ts'
 import { stringifyJson } from '../events/index.ts'
 import { type Database, isTransaction, type Queryable } from '../postgres/index.ts'
 import { type Clock, createGroup, type Health, type Logger, type Registry, type Service } from '../runtime/index.ts'
@@ -8,7 +9,6 @@ import { createReactions, type Reactions } from './first-attempts.ts'
 import { InFlight } from './in-flight.ts'
 import { createLanes } from './lanes.ts'
 import { Lease, type LeaseOptions } from './lease.ts'
-import { placeMarkedLetters } from './letter-statements.ts'
 import type { Reservation } from './reservations.ts'
 import type { TakenAlong } from './settler.ts'
 import { type AddedRow, addDeliveries, type ClaimedRow } from './statements.ts'

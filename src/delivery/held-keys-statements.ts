@@ -1,4 +1,5 @@
 /** Which keys of ordered work have a row, or a dead letter that later ones wait behind. */
+import { heldByLetters } from '../dead-letters/index.ts'
 import type { Queryable } from '../postgres/index.ts'
 import type { DeliveryKind } from './delivery.ts'
 
@@ -28,9 +29,7 @@ export async function selectHeldLines(db: Queryable, lines: readonly Line[]): Pr
      select a.name, a.key
        from asked a
       cross join lateral (
-        select from ${db.schema}.letters x
-         where x.kind = a.kind and x.owner = a.owner and x.key = a.key
-           and x.parks and x.status in ('dead', 'redriving') and x.delivery is not null
+        ${heldByLetters(db, '', 'x.kind = a.kind and x.owner = a.owner and x.key = a.key')}
          limit 1) parks`,
     [JSON.stringify(lines)],
   )
@@ -46,9 +45,7 @@ export async function selectHeldKeys(db: Queryable, most: number): Promise<Pick<
                where d.ordered
                limit ($1::text)::integer)
              union all
-             (select (x.delivery ->> 'lane')::integer, x.key
-                from ${db.schema}.letters x
-               where x.parks and x.status in ('dead', 'redriving') and x.delivery is not null
+             (${heldByLetters(db, `(x.delivery ->> 'lane')::integer, x.key`)}
                limit ($1::text)::integer)) h(lane, key)
        join ${db.schema}.delivery_lanes l on l.lane = h.lane
       limit ($1::text)::integer`,

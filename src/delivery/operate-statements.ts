@@ -1,4 +1,5 @@
 /** What operators change: due times, and rows that go. */
+import { discardLettersOfRows } from '../dead-letters/index.ts'
 import type { Queryable } from '../postgres/index.ts'
 import { conditions, type DeliveryFilter, withState } from './inspect-statements.ts'
 
@@ -77,9 +78,7 @@ export async function removeDeliveries(
          from removed
         where tells),
      discarded as (
-       update ${db.schema}.letters
-          set status = 'discarded', who = $2::text, reason = $3::text, changed_at = clock_timestamp()
-        where id in (select letter from removed where letter is not null) and status = 'redriving')
+       ${discardLettersOfRows(db, 'removed', { who: '$2::text', reason: '$3::text' })})
      select r.id::text as id, r.kind || ' ' || r.name as name, r.token is not null as claimed
        from removed r`,
     [`{${ids.join(',')}}`, mark.who, mark.reason],

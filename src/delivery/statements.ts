@@ -1,4 +1,5 @@
 /** Adding, claiming and settling work. Whatever settles names the token of its claim. */
+import { resolveLettersOf } from '../dead-letters/index.ts'
 import { stringifyJson } from '../events/index.ts'
 import type { Queryable } from '../postgres/index.ts'
 
@@ -195,8 +196,7 @@ export async function completeDeliveries(db: Queryable, claims: readonly Claim[]
   const { rows } = await db.query<{ id: string }>(
     `with ${deleted.join(',\n')},
      resolved as (
-       update ${db.schema}.letters set status = 'resolved', changed_at = clock_timestamp()
-        where id in (select letter from (${all}) d where letter is not null) and status = 'redriving')
+       ${resolveLettersOf(db, `(${all}) d`)})
      select id::text as id from (${all}) d`,
     [...groups.values()].map(({ ids }) => `{${ids.join(',')}}`),
   )

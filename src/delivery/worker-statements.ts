@@ -1,4 +1,5 @@
 /** The lease of a worker: one row for everything a process works on. Times are the database's. */
+import { hasUnplacedLetter } from '../dead-letters/index.ts'
 import type { Database, Queryable } from '../postgres/index.ts'
 
 /** Claims last this long without renewal. */
@@ -111,7 +112,7 @@ export async function renewWorker(db: Queryable, { worker, names, locks }: Renew
             (select json_agg(worker) from others) as others,
             (select json_agg(worker) from others where lockless) as lockless,
             (select version::text from ${db.schema}.delivery_state) as version,
-            exists (select from ${db.schema}.letters where status = 'redriving' and delivery is not null and placed is null) as marked,
+            ${hasUnplacedLetter(db)} as marked,
             exists (select from ${db.schema}.delivery_workers where lease_until <= clock_timestamp()) as expired,
             (select json_agg(destination) from ${db.schema}.destinations where failures > 0 or opened_at is not null) as troubled,
             (select json_agg(destination) from ${db.schema}.destinations

@@ -10,6 +10,7 @@
  *
  * Only names that are registered here are claimed; the rest is for others.
  */
+import { hasMarkedLetters } from '../dead-letters/index.ts'
 import { AftercommitError } from '../errors.ts'
 import type { Database } from '../postgres/index.ts'
 import {
@@ -33,7 +34,6 @@ import type { Destinations } from './destinations.ts'
 import { type InFlight, shareOf } from './in-flight.ts'
 import type { Lanes } from './lanes.ts'
 import type { Lease } from './lease.ts'
-import { hasMarkedLetters } from './letter-statements.ts'
 import { bury, fail, type OutcomeParts, succeed } from './outcomes.ts'
 import { type Reservation, Reservations } from './reservations.ts'
 import { createRotation } from './rotation.ts'

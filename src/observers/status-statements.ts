@@ -34,14 +34,3 @@ export async function selectRunSummaries(db: Queryable): Promise<Map<string, Run
     ]),
   )
 }
-
-/** Dead letters of actions that wait for somebody, by `observer/action`. */
-export async function selectDeadActions(db: Queryable): Promise<Map<string, number>> {
-  const { rows } = await db.query<{ owner: string; count: string }>(
-    `select owner, count(*)::text as count
-       from ${db.schema}.letters
-      where kind = 'action' and status in ('dead', 'redriving')
-      group by owner`,
-  )
-  return new Map(rows.map(({ owner, count }) => [owner, Number(count)]))
-}

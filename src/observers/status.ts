@@ -1,10 +1,11 @@
 /** Every observer that this process has or that is in force in the database, and how it fares. */
+import { countOpenByOwner } from '../dead-letters/index.ts'
 import type { Deliveries, DeliveryPause } from '../delivery/index.ts'
 import type { Database } from '../postgres/index.ts'
 import type { ObserverConfig } from './config/index.ts'
 import type { Rule } from './explain-rule.ts'
 import { type ObserverVersion, selectVersionsAt } from './registry-statements.ts'
-import { type RunCounts, selectDeadActions, selectRunSummaries } from './status-statements.ts'
+import { type RunCounts, selectRunSummaries } from './status-statements.ts'
 
 export interface ObserverStatus {
   readonly name: string
@@ -52,7 +53,7 @@ export async function readObserverStatus({
   const [versions, summaries, dead, pauses] = await Promise.all([
     selectVersionsAt(database, LATEST),
     selectRunSummaries(database),
-    selectDeadActions(database),
+    countOpenByOwner(database, 'action'),
     deliveries.pauses(),
   ])
   const inForce = new Set(versions.map(({ observer }) => observer))

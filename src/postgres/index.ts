@@ -42,6 +42,7 @@ export {
   SQLSTATE,
   sqlstateOf,
 } from './sqlstate.ts'
+export { SERVER } from './statements.ts'
 export {
   isTransaction,
   mayHaveHappened,

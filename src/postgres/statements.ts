@@ -63,3 +63,6 @@ export async function tryTransactionLock(db: Queryable, key: string): Promise<bo
 export async function notify(db: Queryable, channel: string, payload: string): Promise<void> {
   await db.query(`select pg_catalog.pg_notify($1::text, $2::text)::text`, [channel, payload])
 }
+
+/** SQL: the start of the server that answers. After a failover the same term may stand for another history. */
+export const SERVER = `extract(epoch from pg_catalog.pg_postmaster_start_time())::text`

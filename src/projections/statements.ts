@@ -1,4 +1,5 @@
 /** States of projections: read and written as a set, one statement for a batch. */
+import { discardForReset } from '../dead-letters/index.ts'
 import { parseJson, stringifyJson } from '../events/index.ts'
 import type { Queryable } from '../postgres/index.ts'
 import type { Folded } from './fold.ts'
@@ -81,11 +82,7 @@ export async function clearProjection(db: Queryable, projection: string): Promis
   const { rowCount } = await db.query(
     `with parked as (delete from ${db.schema}.parked where owner = $1::text),
      letters as (
-       update ${db.schema}.letters
-          set status = 'discarded', parks = false, reason = 'the projection was reset', changed_at = clock_timestamp()
-        where kind = 'subscription'
-          and owner = $1::text
-          and (status in ('dead', 'redriving') or parks))
+       ${discardForReset(db, '$1::text')})
      delete from ${db.schema}.projection_states where projection = $1::text`,
     [projection],
   )

@@ -1,5 +1,5 @@
 /** Facts of receipts that belong to no other stage: what each subscription knows of an event. It only reads. */
-import type { ErrorRecord, LetterStatus } from '../dead-letters/index.ts'
+import { type ErrorRecord, type LetterStatus, subscriptionLettersOf } from '../dead-letters/index.ts'
 import type { Queryable } from '../postgres/index.ts'
 
 /** One subscription, as it stands for one event. */
@@ -61,7 +61,7 @@ export async function selectSubscriptionFacts(
             and ($2::text)::bigint <= greatest((a.before ->> 'position')::bigint, (a.after ->> 'position')::bigint)
           order by a.at desc
           limit 1) seek on true
-       left join ${db.schema}.letters l on l.event_id = $1::text and l.kind = 'subscription' and l.owner = s.id
+       left join (${subscriptionLettersOf(db, '$1::text')}) l on l.owner = s.id
       where s.kind <> 'observers'
       order by s.id`,
     [event.id, event.position.toString()],

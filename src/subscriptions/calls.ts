@@ -1,4 +1,5 @@
 /** Calling the handler: alone, in a transaction that moves the checkpoint, or with a batch. */
+import { removeParked, resolveLetter } from '../dead-letters/index.ts'
 import { AftercommitError } from '../errors.ts'
 import { isUndecodable } from '../events/index.ts'
 import { type AnyEvent, liftEvent } from '../log/index.ts'
@@ -9,7 +10,6 @@ import { CallContext, causedBy, type Leaving, withinTime } from './handler-call.
 import { insideHandler } from './handler-transaction.ts'
 import type { Item } from './lanes.ts'
 import { Leftovers } from './leftovers.ts'
-import { removeParked, resolveLetter } from './letter-statements.ts'
 import type { RunState } from './run-state.ts'
 import { saveCheckpoint } from './statements.ts'
 

@@ -1,4 +1,5 @@
 /** What people look at and change: states, pauses, seeks, removals. */
+import { deleteLettersOf, letterCounts } from '../dead-letters/index.ts'
 import type { Queryable } from '../postgres/index.ts'
 
 export interface SubscriptionState {
@@ -36,12 +37,7 @@ export async function selectStates(db: Queryable, id?: string): Promise<Subscrip
        from ${db.schema}.subscriptions s
        join ${db.schema}.subscription_partitions p on p.id = s.id
        left join (
-         select owner, (count(*) filter (where status in ('dead', 'redriving')))::integer as letters,
-                (count(distinct key) filter (where parks))::integer as keys
-           from ${db.schema}.letters
-          where kind = 'subscription' and (status in ('dead', 'redriving') or parks)
-            and ($1::text is null or owner = $1::text)
-          group by owner) d on d.owner = s.id
+         ${letterCounts(db, '$1::text')}) d on d.owner = s.id
        left join (
          select owner, count(*)::integer as parked
            from ${db.schema}.parked
@@ -68,27 +64,6 @@ export async function selectStates(db: Queryable, id?: string): Promise<Subscrip
     parkedKeys: Number(row.keys),
     ...filterOf(row.definition as string),
   }))
-}
-
-/** Letters that wait, by whose they are: subscriptions, also those that have none, and whoever else has some. */
-export interface WaitingLetters {
-  readonly kind: string
-  readonly owner: string
-  readonly count: number
-}
-
-export async function countWaitingLetters(db: Queryable): Promise<WaitingLetters[]> {
-  const { rows } = await db.query<{ kind: string; owner: string; count: string }>(
-    `select kind, owner, coalesce(l.count, 0)::text as count
-       from (select 'subscription' as kind, id as owner from ${db.schema}.subscriptions) s
-       full join (
-         select kind, owner, count(*) as count
-           from ${db.schema}.letters
-          where status in ('dead', 'redriving')
-          group by kind, owner) l using (kind, owner)
-      order by kind, owner`,
-  )
-  return rows.map(({ kind, owner, count }) => ({ kind, owner, count: Number(count) }))
 }
 
 function filterOf(definition: string): { on: readonly string[]; tenant: string | null } {
@@ -154,7 +129,7 @@ export async function countBetween(
 export async function removeSubscription(db: Queryable, id: string): Promise<boolean> {
   const { rowCount } = await db.query(
     `with parked as (delete from ${db.schema}.parked where owner = $1::text),
-     letters as (delete from ${db.schema}.letters where kind = 'subscription' and owner = $1::text),
+     letters as (${deleteLettersOf(db, '$1::text')}),
      keys as (delete from ${db.schema}.processed where subscription_id = $1::text)
      delete from ${db.schema}.subscriptions where id = $1::text`,
     [id],

@@ -5,7 +5,7 @@
  *   standby ──free, or the owner is gone──▶ running ──lost, paused, newer generation──▶ standby
  *                                             └── stopped by its policy ──▶ standby until somebody resumes it
  */
-import { redriveByItself } from '../dead-letters/index.ts'
+import { redriveByItself, selectMarkedOwners } from '../dead-letters/index.ts'
 import type { Database, ProcessLock } from '../postgres/index.ts'
 import {
   type Clock,
@@ -29,7 +29,6 @@ import {
   selectLockless,
   takeLeases,
 } from './lease-statements.ts'
-import { selectMarkedOwners } from './letter-statements.ts'
 import type { RunEnd, RunParts } from './run-state.ts'
 import { Runner } from './runner.ts'
 

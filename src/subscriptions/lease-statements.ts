@@ -1,6 +1,5 @@
 /** The right to run a subscription: one owner per partition in the whole cluster, fenced by a term that only grows. */
-import type { Queryable } from '../postgres/index.ts'
-import { SERVER } from './statements.ts'
+import { type Queryable, SERVER } from '../postgres/index.ts'
 
 export const LEASE_SECONDS = 15
 

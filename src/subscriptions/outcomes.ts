@@ -1,5 +1,12 @@
 /** What follows from a call: done, another try, a letter, or the end of the run. */
-import { toErrorRecord } from '../dead-letters/index.ts'
+import {
+  markStreak,
+  parkEvents,
+  redriveStreak,
+  returnLetter,
+  toErrorRecord,
+  writeLetter,
+} from '../dead-letters/index.ts'
 import { AftercommitError } from '../errors.ts'
 import { SchemaVersionTooNewError } from '../events/index.ts'
 import { OutcomeUnknownError } from '../postgres/index.ts'
@@ -8,7 +15,6 @@ import { decideCall } from './failure.ts'
 import { afterFailure, streakFields } from './fault-streak.ts'
 import type { Item } from './lanes.ts'
 import { Leftovers } from './leftovers.ts'
-import { markStreak, parkEvents, redriveStreak, returnLetter, writeLetter } from './letter-statements.ts'
 import type { RunState } from './run-state.ts'
 import { countTry, saveStatus } from './statements.ts'
 

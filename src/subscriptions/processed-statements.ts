@@ -1,4 +1,5 @@
 /** Keys of what was processed: one row per subscription and event, written in the transaction of the work itself. */
+import { hasOpenLetter } from '../dead-letters/index.ts'
 import type { Queryable } from '../postgres/index.ts'
 
 /**
@@ -74,10 +75,7 @@ function deletion(db: Queryable, before: string, isNeeded: string): string {
          where k.processed_at < ${before}
            and not (k.position is not null and exists (
              select from ${db.schema}.subscription_partitions p where p.id = k.subscription_id and ${isNeeded}))
-           and not exists (
-             select from ${db.schema}.letters l
-              where l.kind = 'subscription' and l.owner = k.subscription_id and l.event_id = k.event_id
-                and l.status in ('dead', 'redriving'))
+           and not ${hasOpenLetter(db, 'subscription', { owner: 'k.subscription_id', eventId: 'k.event_id' })}
            and not exists (
              select from ${db.schema}.parked w where w.owner = k.subscription_id and w.position = k.position)
          order by k.processed_at`

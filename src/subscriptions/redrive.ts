@@ -2,9 +2,9 @@
  * Letters that somebody marked. Redriven or given up, what waits behind one follows in order; a key is free once nothing
  * of it waits and no letter of it is dead. Only the owner does this, under its term.
  */
+import { freeKey, resolveLetter, selectMarked, selectParked } from '../dead-letters/index.ts'
 import type { Queryable } from '../postgres/index.ts'
 import { type Lanes, toItem } from './lanes.ts'
-import { freeKey, resolveLetter, selectMarked, selectParked } from './letter-statements.ts'
 import type { Held } from './statements.ts'
 
 const AT_ONCE = 50

@@ -12,6 +12,7 @@
  *   a letter was marked      it is redriven, then what waits behind it, in order; then its key is free
  *   nothing to do            waits for the tailer, a due try or a nudge
  */
+import { selectParkedKeys } from '../dead-letters/index.ts'
 import { AftercommitError } from '../errors.ts'
 import { type AnyEvent, Follower } from '../log/index.ts'
 import { createInTurn, createThrottledLog, createWaker } from '../runtime/index.ts'
@@ -21,7 +22,6 @@ import { type Definition, WINDOW } from './definition.ts'
 import type { CallContext } from './handler-call.ts'
 import { type Item, Lanes, toItem } from './lanes.ts'
 import type { Lease } from './lease-statements.ts'
-import { selectParkedKeys } from './letter-statements.ts'
 import { park } from './outcomes.ts'
 import { Pages } from './pages.ts'
 import { type Checkpoint, Progress } from './progress.ts'

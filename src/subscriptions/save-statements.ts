@@ -1,9 +1,9 @@
 /** The one write that moves a checkpoint together with what its events leave behind. */
 import { stringifyJson } from '../events/index.ts'
-import type { Queryable } from '../postgres/index.ts'
+import { type Queryable, SERVER } from '../postgres/index.ts'
 import type { LeftLane, LeftLetter, Leftovers, LeftRow } from './leftovers.ts'
 import type { Checkpoint } from './progress.ts'
-import { type Held, SERVER, saveCheckpoint } from './statements.ts'
+import { type Held, saveCheckpoint } from './statements.ts'
 
 /** A write whose content stays as it is until its outcome is known. */
 export interface Save {

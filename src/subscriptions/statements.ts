@@ -1,5 +1,5 @@
 /** Registration, checkpoints and states of subscriptions. Every write of an owner names its term. */
-import type { Queryable } from '../postgres/index.ts'
+import { type Queryable, SERVER } from '../postgres/index.ts'
 import type { Checkpoint } from './progress.ts'
 
 /** Names one ownership of one subscription. */
@@ -9,9 +9,6 @@ export interface Held {
   /** Which start of which server the lease was taken on: after a failover the same term may stand for another history. */
   readonly server: string
 }
-
-/** The server that answers, as `server` of a lease names it. */
-export const SERVER = `extract(epoch from pg_catalog.pg_postmaster_start_time())::text`
 
 export interface Registration {
   readonly generation: bigint

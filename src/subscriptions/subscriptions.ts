@@ -1,4 +1,5 @@
 /** Registering subscriptions, running those of this process, and looking at all of them. */
+import { countWaitingLetters, hasRedriven, type WaitingLetters } from '../dead-letters/index.ts'
 import { AftercommitError } from '../errors.ts'
 import type { EventDefinitions } from '../events/index.ts'
 import type { Tailer } from '../log/index.ts'
@@ -6,16 +7,8 @@ import type { Database, ProcessLock, Transaction } from '../postgres/index.ts'
 import { type Clock, formatDuration, type Health, type Logger, type Registry, type Service } from '../runtime/index.ts'
 import type { Definition } from './definition.ts'
 import { createHandle, type SubscriptionHandle } from './handle.ts'
-import {
-  countWaitingLetters,
-  lowestCheckpoint,
-  lowestNeeded,
-  type SubscriptionState,
-  selectStates,
-  type WaitingLetters,
-} from './handle-statements.ts'
+import { lowestCheckpoint, lowestNeeded, type SubscriptionState, selectStates } from './handle-statements.ts'
 import { Keeper } from './keeper.ts'
-import { hasRedriven } from './letter-statements.ts'
 import { createSubscriptionMetrics } from './metrics.ts'
 import { placeDefinition } from './placing.ts'
 import { selectTransactionLimits, selectVersion } from './statements.ts'

@@ -1,4 +1,5 @@
 /** What is changed beside the steps: pauses, letters that were dealt with, and what has been kept long enough. */
+import { hasOpenLetter } from '../dead-letters/index.ts'
 import type { Queryable } from '../postgres/index.ts'
 import { HELD } from './statements.ts'
 import type { InstanceRef, Standing } from './store.ts'
@@ -14,19 +15,6 @@ export async function selectStanding(db: Queryable, { type, id }: InstanceRef, g
   const [found] = rows
   if (found?.over) return 'over'
   return found?.paused ? 'paused' : 'open'
-}
-
-/** The workflow was told, and goes on by itself, or has ended with it. */
-export async function resolveReported(
-  db: Queryable,
-  { kind, owner, eventId }: { kind: string; owner: string; eventId: string },
-): Promise<void> {
-  await db.query(
-    `update ${db.schema}.letters
-        set status = 'resolved', who = $2::text, reason = 'the workflow was told', changed_at = clock_timestamp()
-      where kind = $1::text and owner = $4::text and event_id = $3::text and status in ('dead', 'discarded')`,
-    [kind, `workflow ${owner}`, eventId, owner],
-  )
 }
 
 /** Under the lock of its steps. False when there is nothing to change. */
@@ -64,8 +52,7 @@ export async function setPaused(db: Queryable, { type, id }: InstanceRef, paused
  * the subscription may be set back to them. None goes while a letter of the workflow is open: its redrive carries the id again.
  */
 export async function pruneInputs(db: Queryable, keepSeconds: number): Promise<void> {
-  const isSettled = `not exists (select from ${db.schema}.letters l
-    where l.kind = 'subscription' and l.owner = 'workflow:' || i.type and l.status in ('dead', 'redriving'))`
+  const isSettled = `not ${hasOpenLetter(db, 'subscription', { owner: `'workflow:' || i.type` })}`
   const old = `i.at < clock_timestamp() - make_interval(secs => ($1::text)::float8)`
   await db.query(`delete from ${db.schema}.workflow_inputs i where i.position is null and ${old} and ${isSettled}`, [
     String(keepSeconds),

@@ -9,6 +9,7 @@
  *   nothing to write      the transaction ends without a trace
  */
 
+import { resolveReported } from '../dead-letters/index.ts'
 import type { Claiming } from '../delivery/index.ts'
 import { AftercommitError } from '../errors.ts'
 import type { Log } from '../log/index.ts'
@@ -25,7 +26,7 @@ import {
 } from '../postgres/index.ts'
 import { selectInstances } from './inspect-statements.ts'
 import { createLaneBook } from './lane-numbers.ts'
-import { resolveReported, selectStanding } from './operate-statements.ts'
+import { selectStanding } from './operate-statements.ts'
 import {
   type CommitRequest,
   type Committed,

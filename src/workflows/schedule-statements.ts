@@ -123,15 +123,6 @@ export async function hasFirings(db: Queryable, name: string): Promise<boolean> 
   return rows[0]!.there
 }
 
-export async function discardLetters(db: Queryable, name: string): Promise<void> {
-  await db.query(
-    `update ${db.schema}.letters
-        set status = 'discarded', who = 'aftercommit', reason = 'the schedule was removed', changed_at = clock_timestamp()
-      where kind = 'timer' and owner = $1::text and status in ('dead', 'redriving')`,
-    [name],
-  )
-}
-
 export async function deleteSchedule(db: Queryable, id: string): Promise<boolean> {
   const { rowCount } = await db.query(`delete from ${db.schema}.schedules where id = $1::text`, [id])
   return rowCount > 0

@@ -3,6 +3,7 @@
  * id: of all processes that know it one fires it, and in the same transaction it does what it does and makes the row for
  * the time after. What was due while nobody was there fires once, as soon as somebody is. Only the database's clock counts.
  */
+import { discardLettersOf } from '../dead-letters/index.ts'
 import type { Delivering } from '../delivery/index.ts'
 import { type Transaction, withRetry } from '../postgres/index.ts'
 import { readCron } from './cron.ts'
@@ -17,7 +18,6 @@ import {
 import { addFiring, type FiringParts, scheduleWork } from './schedule-firing.ts'
 import {
   deleteSchedule,
-  discardLetters,
   hasFirings,
   lockSchedule,
   removeFirings,
@@ -100,7 +100,7 @@ export function createSchedules(options: SchedulesOptions): SchedulesPart {
       return transact(async (tx) => {
         await lockSchedule(tx, id)
         // Letters first: one that is made a row again meanwhile is found among the rows then.
-        await discardLetters(tx, nameOfSchedule(id))
+        await discardLettersOf(tx, 'timer', nameOfSchedule(id), 'the schedule was removed')
         do await removeFirings(tx, nameOfSchedule(id))
         while (await hasFirings(tx, nameOfSchedule(id)))
         return deleteSchedule(tx, id)

@@ -1,9 +1,10 @@
 /** Many dead letters: nobody reads them all to find a few. What counts is the plan, not the time. */
 import type pg from 'pg'
 import { describe, expect, it } from 'vitest'
-import { countLetters, markLetters, selectLetters } from '../../src/dead-letters/statements.ts'
+import { selectMarked, selectMarkedOwners } from '../../src/dead-letters/index.ts'
+import { markLetters } from '../../src/dead-letters/redrive.ts'
+import { countLetters, selectLetters } from '../../src/dead-letters/statements.ts'
 import type { Queryable } from '../../src/postgres/index.ts'
-import { selectMarked, selectMarkedOwners } from '../../src/subscriptions/letter-statements.ts'
 import { openSubscriptions } from './support/open-subscriptions.ts'
 
 describe('with 200,000 letters', () => {

@@ -1,11 +1,11 @@
 /** One batch of a relay, for tests and for places where nothing runs for long. */
+import { parkEvents, selectParkedKeys } from '../../dead-letters/index.ts'
 import { AftercommitError } from '../../errors.ts'
 import type { AnyEvent } from '../../log/index.ts'
 import type { Database } from '../../postgres/index.ts'
 import type { Clock } from '../../runtime/index.ts'
 import type { Definition } from '../definition.ts'
 import { type Lease, releaseLease, takeLeases } from '../lease-statements.ts'
-import { parkEvents, selectParkedKeys } from '../letter-statements.ts'
 import { placeDefinition } from '../placing.ts'
 import { Progress } from '../progress.ts'
 import { saveCheckpoint } from '../statements.ts'

@@ -2,11 +2,11 @@
 import type pg from 'pg'
 import type { DeliveryOptions, Reaction, Work } from '../../../src/delivery/index.ts'
 import { AftercommitEvent } from '../../../src/events/index.ts'
+import { SERVER } from '../../../src/postgres/index.ts'
 import { type Abortable, LazySignal } from '../../../src/runtime/index.ts'
 import { Leftovers } from '../../../src/subscriptions/index.ts'
 import { Progress } from '../../../src/subscriptions/progress.ts'
 import { Saver } from '../../../src/subscriptions/saver.ts'
-import { SERVER } from '../../../src/subscriptions/statements.ts'
 import { type OpenWorker, openDelivering, work } from './open-delivering.ts'
 
 /** What an event asks for: `first` is the attempt from the window, `later` those from a row. */

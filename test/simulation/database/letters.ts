@@ -1,4 +1,4 @@
-/** Dead letters and parked events of subscriptions: src/subscriptions/letter-statements.ts. */
+/** Dead letters and parked events of subscriptions: src/dead-letters/. */
 import { changed, rowsOf, valueAs } from './answers.ts'
 import { move } from './saves.ts'
 import type { Statement } from './statements.ts'
