@@ -32,8 +32,8 @@ import {
   assertSameDatabase,
   createDatabase,
   createDatabaseTime,
+  grantMonitor,
   grantRole,
-  grantSessions,
   migrate,
   migrationScript,
   type Queryable,
@@ -272,14 +272,18 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     return emitting.through(db, first, event) as Promise<never>
   }
   const instance: Aftercommit<D> = {
-    async migrate({ grantEmit: emitters = [], grantRun: runners = [], adoptStreams = false, ...request } = {}) {
+    async migrate({
+      grantEmit: emitters = [],
+      grantRun: runners = [],
+      grantMonitor: monitors = [],
+      adoptStreams = false,
+      ...request
+    } = {}) {
       const result = await migrate(database, request)
       for (const type of definitions?.streams ?? []) await declareStream(database, type, adoptStreams)
       for (const role of emitters) await grantRole(database, role, 'emit')
-      for (const role of runners) {
-        await grantRole(database, role, 'run')
-        await grantSessions(database, role)
-      }
+      for (const role of runners) await grantRole(database, role, 'run')
+      for (const role of monitors) await grantMonitor(database, role)
       // What the options do not mention stays as somebody else has set it.
       const { wake, retentionSeconds, maxPayloadBytes, maxDepth, maxNesting } = resolved.log
       const given = options.log ?? {}

@@ -70,6 +70,8 @@ export interface MigrateRequest extends MigrateOptions {
   readonly grantEmit?: readonly string[]
   /** Roles that processes run as. */
   readonly grantRun?: readonly string[]
+  /** Roles that see sessions of others (pg_read_all_stats), to say what holds the log back. Needs a superuser. */
+  readonly grantMonitor?: readonly string[]
   /** Take over plain events of types that are declared as streams now. */
   readonly adoptStreams?: boolean
 }

@@ -10,6 +10,7 @@ declare
   v_identity text := :schema.log_identity();
   v_sequence bigint;
   v_cache bigint;
+  v_events regclass := to_regclass(format('%I.events', :schema_literal));
   v_gone boolean;
   v_witness bigint;
   v_locked boolean := false;
@@ -22,6 +23,10 @@ begin
   if v_cache <> 1 then
     o_problem := format('The sequence %s has CACHE %s: sessions hand out old numbers late, so events could be skipped. Run: alter sequence %s cache 1',
       :positions_literal, v_cache, :positions_literal);
+  elsif exists (
+    select from pg_subscription_rel s
+     where s.srrelid = v_events or s.srrelid in (select inhrelid from pg_inherits where inhparent = v_events)) then
+    o_problem := 'A logical subscription writes this log: its events come with the positions of another server in the order of their commits, so events could be skipped. Read the log on the server where they are emitted.';
   elsif pg_is_in_recovery() then
     o_problem := 'This server is a standby: its locks do not show who is appending on the primary.';
   end if;

@@ -7,6 +7,10 @@ declare
   v_name text;
   v_done text[] := '{}';
 begin
+  if p_keep is null or p_keep < interval '1 day' then
+    raise exception 'Run records are kept for at least a day, not %; nothing was dropped.', coalesce(p_keep::text, 'null')
+      using errcode = 'AC004';
+  end if;
   for v_day in select generate_series((now() at time zone 'UTC')::date, (now() at time zone 'UTC')::date + 3, interval '1 day')::date loop
     v_name := 'runs_' || to_char(v_day, 'YYYYMMDD');
     continue when to_regclass(format('%I.%I', :schema_literal, v_name)) is not null;

@@ -60,7 +60,7 @@ export function rightsFindings(rights: Rights, schema: string): Finding[] {
     })
   } else if (!seesSessions) {
     const message = `Role ${role} does not see other roles' sessions, so it cannot say what holds the frontier back.`
-    findings.push({ level: 'note', check, message, fix: `grant pg_read_all_stats to ${quoteIdentifier(role)}` })
+    findings.push({ level: 'note', check, message, fix: `aftercommit migrate --grant-monitor ${role}` })
   }
   return findings
 }

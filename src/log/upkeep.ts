@@ -47,7 +47,19 @@ export async function runUpkeep({ database, logger, neededFrom }: UpkeepOptions)
   }
   const session = await database.openSession('migrate', { queryTimeoutMs: 0 })
   try {
-    if (!(await tryLock(session, database.schemaName.lockKey('upkeep')))) return report
+    const lockKey = database.schemaName.lockKey('upkeep')
+    if (!(await tryLock(session, lockKey))) {
+      // Another process of ours is at it. A role that is not allowed to do upkeep only keeps others from it.
+      const stranger = await findLockStranger(session, lockKey)
+      if (stranger === undefined) return report
+      const why = `upkeep: session ${stranger.pid} of role ${stranger.role}, which does no upkeep, holds its lock; end that session`
+      report.postponed.push(why)
+      logger.error(
+        { pid: stranger.pid, role: stranger.role },
+        'upkeep of the log is kept from its work by a lock that a role without that right holds',
+      )
+      return report
+    }
     if (state.retention) await dropOld(session, await neededFrom(), state.frontier, report)
     await indexClosed(session, state.frontier, report)
   } finally {
@@ -101,6 +113,22 @@ async function indexClosed(session: Session, frontier: bigint, report: UpkeepRep
       report.indexed.push(index.name)
     }
   }
+}
+
+/** A session that holds the lock although its role has no rights on the schema of ours that upkeep needs. */
+async function findLockStranger(session: Session, key: string): Promise<{ pid: number; role: string } | undefined> {
+  const { rows } = await session.query<{ pid: number; role: string }>(
+    `select a.pid, a.usename::text as role
+       from pg_catalog.pg_locks l
+       join pg_catalog.pg_stat_activity a on a.pid = l.pid
+       join pg_catalog.pg_class c on c.oid = pg_catalog.to_regclass($2::text)
+      where l.locktype = 'advisory' and l.granted
+        and l.database = a.datid and l.database = (select oid from pg_catalog.pg_database where datname = current_database())
+        and ((l.classid::bigint << 32) | l.objid::bigint) = pg_catalog.hashtextextended($1::text, 0)
+        and not pg_catalog.pg_has_role(a.usesysid, c.relowner, 'usage')`,
+    [key, `${session.schema}.events`],
+  )
+  return rows[0]
 }
 
 /** Ends with the session. */

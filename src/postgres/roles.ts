@@ -117,12 +117,7 @@ export async function grantRole(db: Database, role: string, right: Right): Promi
   })
 }
 
-/** True when the role may also see who holds the frontier back; that right only a superuser or its admin can give. */
-export async function grantSessions(db: Queryable, role: string): Promise<boolean> {
-  try {
-    await db.query(`grant pg_read_all_stats to ${quoteIdentifier(role)}`)
-    return true
-  } catch {
-    return false
-  }
+/** The role sees sessions of others, and so who holds the log back. Only a superuser or an admin of the right can give it. */
+export async function grantMonitor(db: Queryable, role: string): Promise<void> {
+  await db.query(`grant pg_read_all_stats to ${quoteIdentifier(role)}`)
 }

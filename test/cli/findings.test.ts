@@ -237,7 +237,7 @@ describe('rights and schema', () => {
     ])
     expect(rightsFindings({ ...rights, mayEmit: false, mayRead: false }, 'x')).toMatchObject([{ level: 'problem' }])
     expect(worst(rightsFindings({ ...rights, seesSessions: false }, 'x'))).toMatchObject([
-      { fix: 'grant pg_read_all_stats to "app"' },
+      { fix: 'aftercommit migrate --grant-monitor app' },
     ])
     const status = { current: 2, latest: 3, pending: ['0003_x'], pendingFiles: [], changed: ['0001_log'] }
     const level = (state: 'current' | 'behind' | 'ahead' | 'too-new' | 'changed') =>

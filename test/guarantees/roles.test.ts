@@ -84,6 +84,32 @@ describe.each(SERVERS)('rights on Postgres $major', ({ major }) => {
     ])
   })
 
+  it('to run cannot end the log, erase what was recorded, or see sessions of others', async () => {
+    const { runner, url } = await installWithRoles(major)
+    const sql = await connect(runner.url)
+    await sql.query(`select aftercommit.emit('lamp.lit', null, null, '{}') from generate_series(1, 3)`)
+    const publish = async (frontier: string, witness: string) =>
+      (await sql.query(`select aftercommit.publish_frontier(1, ${frontier}, ${witness}) as published`)).rows[0]
+        .published
+    expect(await publish('9223372036854775807', '1')).toBe(false)
+    expect(await publish('4', '1')).toBe(false)
+    expect(await publish('2', '3')).toBe(true)
+    expect(await publish('3', '9223372036854775807')).toBe(true)
+    const { rows } = await sql.query('select o_epoch, o_frontier, o_began, o_problem from aftercommit.check_log()')
+    expect(rows).toEqual([{ o_epoch: 1, o_frontier: '3', o_began: null, o_problem: null }])
+    for (const keep of [`'-10 years'`, `'0'`, 'null']) {
+      await expect(sql.query(`select aftercommit.keep_run_days(${keep})`)).rejects.toMatchObject({ code: 'AC004' })
+    }
+
+    const seesSessions = async () =>
+      (await sql.query(`select pg_has_role('pg_read_all_stats', 'usage') as sees`)).rows[0].sees as boolean
+    const superuser = instance({ database: url })
+    await superuser.migrate({ grantRun: [runner.name] })
+    expect(await seesSessions()).toBe(false)
+    await superuser.migrate({ grantMonitor: [runner.name] })
+    expect(await seesSessions()).toBe(true)
+  })
+
   it('to run are rights to read, to be rung and to say how far the log is final', async () => {
     const { runner, admin } = await installWithRoles(major)
     const reader = await openFollowing({ database: runner.url })
@@ -176,7 +202,7 @@ describe.each(SERVERS)('rights on Postgres $major', ({ major }) => {
     for (const table of ['runs', 'observer_runs', 'observer_versions', 'observer_actions', 'observer_alerts']) {
       await expectRefused(outsider, `select * from aftercommit.${table}`)
     }
-    await expectRefused(outsider, `select aftercommit.keep_run_days('0')`)
+    await expectRefused(outsider, `select aftercommit.keep_run_days('7 days')`)
     expect((await admin.query('select from aftercommit.runs')).rowCount).toBe(2)
   })
 
@@ -285,7 +311,7 @@ async function installWithRoles(major: 18 | 14) {
     for (const { name } of [owner, emitter, runner, stranger]) await last.query(`drop role ${name}`)
     await last.end()
   })
-  return { emitter, runner, stranger, admin, database }
+  return { emitter, runner, stranger, admin, database, url }
 }
 
 const refusals = [

@@ -6,6 +6,7 @@ import { listPartitions } from '../../src/log/upkeep-statements.ts'
 import { grantRole } from '../../src/postgres/index.ts'
 import { silentLogger } from '../../src/runtime/index.ts'
 import { connect, openDatabase, serverUrl } from '../support/database.ts'
+import { eventually } from '../support/eventually.ts'
 import { collectingLogger } from '../support/logger.ts'
 import { openLog } from './support/open-log.ts'
 import { makePartitionsSmall, publishFrontier } from './support/small-partitions.ts'
@@ -89,4 +90,17 @@ it('drops only what is whole, final and not needed', () => {
   expect(names(100n, 1_000n)).toEqual(['p0'])
   expect(names(1_000n, 199n)).toEqual(['p0'])
   expect(names(1_000n, 1_000n)).toEqual(['p0', 'p100'])
+})
+
+it('says who keeps it from its work when a role without that right holds its lock', async () => {
+  const { ac, url, sql } = await openLog()
+  const role = `ac_blocker_${randomBytes(4).toString('hex')}`
+  await sql.query(`create role ${role} login password '${role}'`)
+  const blocker = await connect(url.replace(/\/\/[^/@]*@/, `//${role}:${role}@`))
+  await blocker.query(`select pg_advisory_lock(hashtextextended('aftercommit:"aftercommit":upkeep', 0))`)
+  const { postponed } = await ac.upkeep()
+  expect(postponed).toEqual([expect.stringContaining(`of role ${role}`)])
+  await blocker.end()
+  await eventually(async () => (await ac.upkeep()).postponed.length === 0)
+  await sql.query(`drop role ${role}`)
 })

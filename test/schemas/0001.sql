@@ -2818,6 +2818,7 @@ declare
   v_identity text := "aftercommit".log_identity();
   v_sequence bigint;
   v_cache bigint;
+  v_events regclass := to_regclass(format('%I.events', 'aftercommit'));
   v_gone boolean;
   v_witness bigint;
   v_locked boolean := false;
@@ -2830,6 +2831,10 @@ begin
   if v_cache <> 1 then
     o_problem := format('The sequence %s has CACHE %s: sessions hand out old numbers late, so events could be skipped. Run: alter sequence %s cache 1',
       '"aftercommit".positions', v_cache, '"aftercommit".positions');
+  elsif exists (
+    select from pg_subscription_rel s
+     where s.srrelid = v_events or s.srrelid in (select inhrelid from pg_inherits where inhparent = v_events)) then
+    o_problem := 'A logical subscription writes this log: its events come with the positions of another server in the order of their commits, so events could be skipped. Read the log on the server where they are emitted.';
   elsif pg_is_in_recovery() then
     o_problem := 'This server is a standby: its locks do not show who is appending on the primary.';
   end if;
@@ -3061,24 +3066,28 @@ comment on function "aftercommit"."lock_ids" is 'Lets batches that append chosen
 -- grants: run
 -- Publishes the frontier, on which other processes, standbys and bridges rely. It never moves back within an epoch. False
 -- tells the caller to run check_log: the epoch is another one, or the sequence, the witness or the identity of the server
--- does not agree with what was published before. Nothing is published then.
+-- does not agree with what was published before or with the frontier to publish. Nothing is published then. The witness counts
+-- where it stands below the frontier and holds an event.
 create or replace function "aftercommit".publish_frontier(p_epoch integer, p_frontier bigint, p_witness bigint) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $aftercommit$
 declare
   v_state record;
+  v_witness_id text;
 begin
   select * into v_state from "aftercommit".log_state;
   if v_state.epoch <> p_epoch or v_state.identity <> "aftercommit".log_identity()
-     or v_state.frontier > (select case when is_called then last_value else last_value - 1 end from "aftercommit".positions)
+     or greatest(v_state.frontier, p_frontier) > (select case when is_called then last_value else last_value - 1 end from "aftercommit".positions)
      or "aftercommit".witness_is_gone(v_state.witness, v_state.witness_id, v_state.kept_from)
   then
     return false;
   end if;
+  if p_witness > v_state.witness and p_witness <= p_frontier then
+    select id into v_witness_id from "aftercommit".events where position = p_witness;
+  end if;
   update "aftercommit".log_state
      set frontier = p_frontier, published_at = clock_timestamp(),
-         witness_id = case when p_witness > witness
-                        then coalesce((select id from "aftercommit".events where position = p_witness), '') else witness_id end,
-         witness = greatest(witness, p_witness)
+         witness_id = coalesce(v_witness_id, witness_id),
+         witness = case when v_witness_id is null then witness else p_witness end
    where epoch = p_epoch and frontier < p_frontier;
   if not found then return true; end if;
   insert into "aftercommit".frontier_marks (frontier)
@@ -3089,7 +3098,7 @@ begin
 end
 $aftercommit$;
 revoke all on function "aftercommit"."publish_frontier" from public;
-comment on function "aftercommit"."publish_frontier" is 'Publishes the frontier, on which other processes, standbys and bridges rely. It never moves back within an epoch. False tells the caller to run check_log: the epoch is another one, or the sequence, the witness or the identity of the server does not agree with what was published before. Nothing is published then.';
+comment on function "aftercommit"."publish_frontier" is 'Publishes the frontier, on which other processes, standbys and bridges rely. It never moves back within an epoch. False tells the caller to run check_log: the epoch is another one, or the sequence, the witness or the identity of the server does not agree with what was published before or with the frontier to publish. Nothing is published then. The witness counts where it stands below the frontier and holds an event.';
 -- grants: none
 -- Refuses TRUNCATE of the log: readers would take the numbers of removed events for rolled back.
 create or replace function "aftercommit".refuse_truncate() returns trigger
@@ -3183,6 +3192,10 @@ declare
   v_name text;
   v_done text[] := '{}';
 begin
+  if p_keep is null or p_keep < interval '1 day' then
+    raise exception 'Run records are kept for at least a day, not %; nothing was dropped.', coalesce(p_keep::text, 'null')
+      using errcode = 'AC004';
+  end if;
   for v_day in select generate_series((now() at time zone 'UTC')::date, (now() at time zone 'UTC')::date + 3, interval '1 day')::date loop
     v_name := 'runs_' || to_char(v_day, 'YYYYMMDD');
     continue when to_regclass(format('%I.%I', 'aftercommit', v_name)) is not null;
@@ -3947,16 +3960,16 @@ values ('capture/register_capture', 'function', 'register_capture', null, '04a4b
        ('log/witness_is_gone', 'function', 'witness_is_gone', null, '59c24d5ae211a728e2312346432f131965c75b04f786e853ec07dbeb3f8f01af', 1),
        ('log/unbroken_from', 'function', 'unbroken_from', null, 'd0a22e4c8b0b373028d886b0e8215ea1814de6bfc8802ce9a7e4892b34ca867a', 1),
        ('log/first_late', 'function', 'first_late', null, 'b3bc8f4b03c80b634a9489f6d83da07b17be8850b131d829cf56399c5fbc4f7e', 1),
-       ('log/check_log', 'function', 'check_log', null, '0cc7d8123f16f3beb830f738e4d6d1f94887fe976586c0bc8aac28ef2cb265a5', 1),
+       ('log/check_log', 'function', 'check_log', null, '0aa055e9c24641acf8ce612a77fd1bcf776c091f832aff5c523cff8ff10d299f', 1),
        ('log/declare_stream', 'function', 'declare_stream', null, '12559c9c9481b7f42a0892ea6684ac469bf37cb305509a01af84a07dd2f6528f', 1),
        ('log/emit', 'function', 'emit', null, '07bf5aaf3febf6aa8861b281cc208b2a34f767ce8152d1df90cd8b51ba5e6138', 1),
        ('log/invalidate', 'function', 'invalidate', null, '320a6687032d42a9c1eaee5169e2b00af98bef73600ab98648bb1a144b4527c0', 1),
        ('log/lock_ids', 'function', 'lock_ids', null, 'b55e3adc71fecc31d700a137616ba2bfae9c22af699db629b09dd090d17a554f', 1),
-       ('log/publish_frontier', 'function', 'publish_frontier', null, '26f31d0c41220f0cd40dd9b12ab6041dbfda734937a110b69a910921ff087bbd', 1),
+       ('log/publish_frontier', 'function', 'publish_frontier', null, '1921716caa81c5cc24f1e9fa6d76937a66cce0fc805454c1c8a1357740c613cc', 1),
        ('log/refuse_truncate', 'function', 'refuse_truncate', null, 'f78cd69ac44152d518c253ce3a0b91ee14dd9dbd013722896dc474c9b4594902', 1),
        ('log/ring', 'function', 'ring', null, 'a8b6bfcc3635ac2651d26205c20a88698f9087fc20a7b6f26ea3e6a63b112495', 1),
        ('log/split_partitions', 'function', 'split_partitions', null, 'c5f244f47efc3407b0b969c525f7d3a949c1823f03218e041307d9009f7751e9', 1),
-       ('observers/keep_run_days', 'function', 'keep_run_days', null, '3e9b1b1e53facfef83d096b55ec21d1afd405408e2ca21937bd753cfaf1fd745', 1),
+       ('observers/keep_run_days', 'function', 'keep_run_days', null, '64fc46acbb18c495a58b62f8dfdf16ec5483e1c06c8b0910e76b003b7aecb447', 1),
        ('observers/raise_alert', 'function', 'raise_alert', null, '403d1d517e0192724788aa99bc1ec36cdb69960322522237ecc6e6d7bed7b5fc', 1),
        ('subscriptions/save_checkpoint', 'function', 'save_checkpoint', null, 'f5c5dbcac73844a799f2b8807dee570c4540cf2702efd63244321719473f8510', 1),
        ('workflows/commit_step', 'function', 'commit_step', null, '9d7710246577d28b79f1365d652fd85ad63b5a3ac537d739f9c24428f032ffd4', 1),

@@ -9,6 +9,7 @@ import { plural } from '../plural.ts'
 interface Options {
   readonly grantEmit?: string[]
   readonly grantRun?: string[]
+  readonly grantMonitor?: string[]
   readonly stream?: string[]
   readonly adoptStreams?: boolean
   readonly dryRun?: boolean
@@ -19,6 +20,10 @@ export function define(command: Command): void {
   command
     .option('--grant-emit <role...>', 'roles that may emit, and nothing else')
     .option('--grant-run <role...>', 'roles that processes run as: emit, read, keep their own marks')
+    .option(
+      '--grant-monitor <role...>',
+      'roles that see sessions of others, to say what holds the log back; needs a superuser',
+    )
     .addOption(new Option('--stream <type...>', 'aggregate types to keep as streams').argParser(collect))
     .option('--adopt-streams', 'take over plain events of those types that exist already')
     .option('--dry-run', 'list what would be applied, and do nothing')
@@ -72,16 +77,21 @@ function countFiles(files: readonly string[]): string {
 }
 
 interface Grant {
-  readonly right: 'emit' | 'run'
+  readonly right: 'emit' | 'run' | 'monitor'
   readonly role: string
   readonly error: string | null
 }
 
 /** Role by role: one that does not exist must not keep the others from their rights. */
-async function grantAll(ac: Aftercommit, { grantEmit = [], grantRun = [] }: Options, output: Output): Promise<Grant[]> {
+async function grantAll(
+  ac: Aftercommit,
+  { grantEmit = [], grantRun = [], grantMonitor = [] }: Options,
+  output: Output,
+): Promise<Grant[]> {
   const wanted = [
     ...grantEmit.map((role) => ({ right: 'emit' as const, role, request: { grantEmit: [role] } })),
     ...grantRun.map((role) => ({ right: 'run' as const, role, request: { grantRun: [role] } })),
+    ...grantMonitor.map((role) => ({ right: 'monitor' as const, role, request: { grantMonitor: [role] } })),
   ]
   const grants: Grant[] = []
   for (const { right, role, request } of wanted) {
