@@ -40,6 +40,7 @@ import {
   toQueryable,
   toTransaction,
 } from './postgres/index.ts'
+import { LEASES_CHANGED, LeaseKeeper, type ProcessInfo } from './processes/index.ts'
 import { createProjections, type ProjectionHandle, type ProjectionOptions } from './projections/index.ts'
 import { createPush } from './push/index.ts'
 import { createReceipts } from './receipt/index.ts'
@@ -56,6 +57,7 @@ import {
   NUDGE,
   pruneProcessed,
   refuseInsideHandler,
+  SUBSCRIPTION_FREE,
   type SubscriptionOptions,
   toDefinition,
   verify,
@@ -88,24 +90,33 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     return needed.reduce<bigint>((lowest, one) => (one !== null && one < lowest ? one : lowest), MAX_POSITION)
   }
   const processId = randomUUID()
+  const info: ProcessInfo = {
+    process: processId,
+    host: hostname(),
+    pid: process.pid,
+    version: VERSION,
+    configHash: hashOf(resolved.schema, definitions),
+  }
   const following = createFollowing({
     ...ground,
+    info,
     neededFrom,
     onWord(word) {
       if (word === NUDGE) subscriptions.nudged()
       if (word === NUDGE || word === WORKERS_NUDGE) delivering.nudged()
+      if (word === LEASES_CHANGED) processLease.heardOfChange()
+      if (word === SUBSCRIPTION_FREE) subscriptions.freed()
     },
     onRing: () => delivering.wake(),
-    onLock: () => delivering.nudged(),
-    onSchemaTooNew: () => lifetime.outgrown(),
-    info: {
-      process: processId,
-      host: hostname(),
-      pid: process.pid,
-      version: VERSION,
-      configHash: hashOf(resolved.schema, definitions),
+    onLock() {
+      processLease.look()
+      // Words that were said while nothing was heard.
+      subscriptions.nudged()
+      delivering.nudged()
     },
+    onSchemaTooNew: () => lifetime.outgrown(),
   })
+  const processLease = new LeaseKeeper({ ...ground, info, lock: () => following.lock() })
   const tellsDetails = logger.isLevelEnabled?.('debug') ?? true
   const emitting = createEmitting({
     database,
@@ -121,9 +132,9 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
   const subscriptions = createSubscriptions({
     ...ground,
     tailer: following.tailer,
-    process: processId,
+    processLease,
+    willHear: () => following.bell().mode === 'listening',
     definitions,
-    lock: () => following.lock(),
     wrapTransaction: emitting.wrap,
     storeStacks: resolved.dlq.storeStacks,
     autoRedrive: resolved.dlq.autoRedrive,
@@ -133,7 +144,7 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
   const delivering = createDelivering({
     ...ground,
     process: processId,
-    lock: () => following.lock(),
+    processLease,
     willHear: () => following.tailer.status().state === 'armed',
     storeStacks: resolved.dlq.storeStacks,
     concurrency: resolved.runtime.maxConcurrency,
@@ -249,6 +260,7 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     health,
     drainLimit,
     following,
+    processLease,
     background,
     observing,
     schedules,

@@ -19,6 +19,8 @@ export interface LifetimeParts {
   readonly health: Health
   readonly drainLimit: DrainLimit
   readonly following: ReturnType<typeof createFollowing>
+  /** Renewed for as long as the process works. */
+  readonly processLease: Service
   readonly background: Service
   readonly observing: ReturnType<typeof createObservers>
   readonly schedules: ReturnType<typeof createSchedules>
@@ -73,6 +75,7 @@ export function createLifetime(parts: LifetimeParts) {
   async function run({ only }: StartOptions): Promise<void> {
     await follow()
     if (only) subscriptions.only(only)
+    await parts.processLease.start()
     await background.start()
     await observing.begin()
     await parts.schedules.begin()
@@ -99,6 +102,7 @@ export function createLifetime(parts: LifetimeParts) {
       () => hooks.service.stop(),
       () => delivering.service.stop(),
       () => background.stop(),
+      () => parts.processLease.stop(),
     )
   }
 

@@ -22,7 +22,8 @@ declare
   v_suspect record;
 begin
   -- Locked, so that nobody forgets this worker while its claim is not yet to be seen.
-  perform from :schema.delivery_workers where worker = p_worker and lease_until > v_now for key share;
+  perform from :schema.delivery_workers w
+   where w.worker = p_worker and exists (select from :schema.live_leases l where l.lease = p_worker) for key share;
   if not found then
     raise exception 'The lease of this worker ran out, so nothing was claimed.' using errcode = 'AC010';
   end if;
@@ -30,7 +31,8 @@ begin
     update :schema.delivery_workers set running = p_running where worker = p_worker and running <> p_running;
   end if;
 
-  if p_suspects and exists (select from :schema.delivery_workers where lease_until <= v_now) then
+  if p_suspects and exists (
+    select from :schema.delivery_workers w where not exists (select from :schema.live_leases l where l.lease = w.worker)) then
     -- The first of each destination: one that takes nothing now must not keep the others waiting. A claimed row was due, so
     -- rows that are due later are not looked at. Who is alive is asked with the same snapshot: claims may be younger than this one.
     for v_suspect in
@@ -43,7 +45,7 @@ begin
          select d.segment, d.id, d.token
            from :schema.deliveries d
           where d.lane = l.lane and d.run_at <= v_now and d.token is not null
-            and not exists (select from :schema.delivery_workers w where w.worker = d.worker and w.lease_until > v_now)
+            and not exists (select from :schema.live_leases g where g.lease = d.worker)
           order by d.run_at, d.id
           limit 1) d
        where p.kind is null and t.destination is null

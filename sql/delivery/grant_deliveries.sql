@@ -25,7 +25,7 @@ begin
     select least(case when d.opened_at is null then p_wanted else 1 end, p_places,
                  d.concurrency - coalesce(sum((w.running ->> p_destination)::integer), 0)) into v_granted
       from :schema.delivery_workers w
-     where w.lease_until > clock_timestamp();
+      join :schema.live_leases l on l.lease = w.worker;
   end if;
   if d.rate is not null then
     -- A bucket that cannot hold one would never give one.

@@ -14,7 +14,8 @@ begin
   for v_of in select distinct a.kind, a.name from jsonb_to_recordset(p_lanes) as a(kind text, name text) loop
     select count(*)::integer * p_places into v_room
       from :schema.delivery_workers w
-     where w.worker <> p_worker and w.lease_until > v_now
+      join :schema.live_leases g on g.lease = w.worker
+     where w.worker <> p_worker
        and w.names @> jsonb_build_array(jsonb_build_object('kind', v_of.kind, 'name', v_of.name));
     if v_room > 0 then
       select v_room - count(*)::integer into v_room

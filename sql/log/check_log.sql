@@ -89,9 +89,15 @@ begin
     -- moved one beyond it: they go on.
     -- The new term keeps a process that still remembers the other history from writing over them.
     update :schema.subscription_partitions
-       set term = term + 1, owner = null, lease_until = null, clean = true,
+       set term = term + 1, owner = null, clean = true,
            epoch = case when v_renumbered or position > greatest(v_sequence, o_head) or position >= v_late
                      then epoch else v_state.epoch end;
+    -- What a process believes to hold may belong to the other history: each lease ends, and with it what names it. Claims
+    -- of work that was done in the other history only would be held for as long as their worker lives.
+    update :schema.processes set lease = null, lease_until = null where lease is not null;
+    update :schema.deliveries d
+       set token = null, worker = null, alone = false, attempts = greatest(d.attempts - 1, 0)
+     where (d.segment, d.id) in (select c.segment, c.id from :schema.deliveries c where c.token is not null for update skip locked);
   else
     o_began := null;
     -- There is no witness yet, or retention has passed it: the newest event that is final takes its place.

@@ -5,8 +5,8 @@ language plpgsql as $aftercommit$
 declare
   v_worker text;
 begin
-  select worker into v_worker from :schema.delivery_workers
-   where worker = p_worker and lease_until > clock_timestamp() for key share;
+  select w.worker into v_worker from :schema.delivery_workers w
+   where w.worker = p_worker and exists (select from :schema.live_leases l where l.lease = p_worker) for key share;
   return v_worker;
 end
 $aftercommit$;

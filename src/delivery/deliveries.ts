@@ -2,13 +2,14 @@
 import { placeMarkedLetters } from '../dead-letters/index.ts'
 import { stringifyJson } from '../events/index.ts'
 import { type Database, isTransaction, type Queryable } from '../postgres/index.ts'
+import type { ProcessLease } from '../processes/index.ts'
 import { type Clock, createGroup, type Health, type Logger, type Registry, type Service } from '../runtime/index.ts'
 import type { NewDelivery, Work } from './delivery.ts'
 import { createDestinations } from './destinations.ts'
 import { createReactions, type Reactions } from './first-attempts.ts'
 import { InFlight } from './in-flight.ts'
 import { createLanes } from './lanes.ts'
-import { Lease, type LeaseOptions } from './lease.ts'
+import { Lease } from './lease.ts'
 import type { Reservation } from './reservations.ts'
 import type { TakenAlong } from './settler.ts'
 import { type AddedRow, addDeliveries, type ClaimedRow } from './statements.ts'
@@ -22,7 +23,7 @@ export interface DeliveryOptions {
   readonly metrics: Registry
   readonly health: Health
   readonly process: string
-  readonly lock: LeaseOptions['lock']
+  readonly processLease: ProcessLease
   readonly willHear: () => boolean
   readonly storeStacks: boolean
   readonly concurrency: number
@@ -82,7 +83,7 @@ export function createDelivering(options: DeliveryOptions): Delivering {
     metrics,
     health,
     process: options.process,
-    lock: options.lock,
+    processLease: options.processLease,
     willHear: options.willHear,
     onLost: () => worker.lose(),
     onChange: () => worker.endCancelled(),

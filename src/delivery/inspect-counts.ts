@@ -28,7 +28,7 @@ export async function countAll(db: Queryable): Promise<DeliveryCounts> {
 function countBy(db: Queryable, counted: string): string {
   return `select ${STATE} as state, sum(d.count)::text as count,
             coalesce(sum(d.count) filter (
-              where l.kind = 'timer' and w.worker is null and d.run_at <= statement_timestamp()), 0)::text as timers
+              where l.kind = 'timer' and w.lease is null and d.run_at <= statement_timestamp()), 0)::text as timers
        from ${withState(db, counted)}`
 }
 

@@ -72,11 +72,10 @@ export function withState(db: Queryable, rows = `${db.schema}.deliveries`): stri
        join ${db.schema}.delivery_lanes l on l.lane = d.lane
        left join ${db.schema}.delivery_pauses p on p.kind = l.kind and p.name = l.name
        left join ${db.schema}.destinations t on t.destination = l.destination and t.paused
-       left join ${db.schema}.delivery_workers w
-         on w.worker = d.worker and d.token is not null and w.lease_until > statement_timestamp()`
+       left join ${db.schema}.live_leases w on w.lease = d.worker and d.token is not null`
 }
 
-export const STATE = `case when w.worker is not null then 'running'
+export const STATE = `case when w.lease is not null then 'running'
             when p.kind is not null or t.paused then 'paused'
             when d.attempts > 0 then 'retrying'
             when d.run_at > statement_timestamp() then 'scheduled'

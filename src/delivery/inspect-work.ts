@@ -77,10 +77,9 @@ const MOST_LANES = 10_000
 
 /** Kind and name of everything that a live worker has registered, once for each worker. */
 function registered(db: Queryable): string {
-  return `${db.schema}.delivery_workers w
-            cross join lateral (
-              select r.kind, r.name from jsonb_to_recordset(w.names) as r(kind text, name text)
-               where w.lease_until > statement_timestamp()) n`
+  return `${db.schema}.live_leases g
+            join ${db.schema}.delivery_workers w on w.worker = g.lease
+            cross join lateral jsonb_to_recordset(w.names) as n(kind text, name text)`
 }
 
 export interface DestinationState {
@@ -122,10 +121,9 @@ export async function selectDestinations(db: Queryable): Promise<DestinationStat
   const { rows } = await db.query<DestinationRow>(
     `with used as (
        select l.destination, sum(c.running) as running, sum(c.waiting) as waiting
-         from (select d.lane, count(w.worker) as running, count(*) - count(w.worker) as waiting
+         from (select d.lane, count(w.lease) as running, count(*) - count(w.lease) as waiting
                  from ${db.schema}.deliveries d
-                 left join ${db.schema}.delivery_workers w
-                   on w.worker = d.worker and d.token is not null and w.lease_until > statement_timestamp()
+                 left join ${db.schema}.live_leases w on w.lease = d.worker and d.token is not null
                 group by d.lane) c
          join ${db.schema}.delivery_lanes l on l.lane = c.lane
         where l.destination <> ''

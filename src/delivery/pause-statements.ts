@@ -94,9 +94,9 @@ export async function resumeDestination(db: Queryable, destination: string): Pro
 export async function countUnaware(db: Queryable, version: bigint): Promise<number> {
   const { rows } = await db.query<{ count: string }>(
     `select count(*)::text as count
-       from ${db.schema}.delivery_workers
-      where lease_until > clock_timestamp()
-        and seen < ($1::text)::bigint`,
+       from ${db.schema}.delivery_workers w
+       join ${db.schema}.live_leases l on l.lease = w.worker
+      where w.seen < ($1::text)::bigint`,
     [version.toString()],
   )
   return Number(rows[0]!.count)

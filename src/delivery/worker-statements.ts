@@ -1,24 +1,21 @@
-/** The lease of a worker: one row for everything a process works on. Times are the database's. */
+/** The row of a worker: what a process can do, and how much it has under way. The lease of the process says whether it lives. */
 import { hasUnplacedLetter } from '../dead-letters/index.ts'
 import type { Database, Queryable } from '../postgres/index.ts'
 
-/** Claims last this long without renewal. */
-export const LEASE_SECONDS = 60
-
 export interface NewWorker {
+  /** The lease of its process. */
   readonly worker: string
   readonly process: string
   /** JSON, kind and name of what it can do. */
   readonly names: string
-  /** It works only while its process holds a lock. */
-  readonly locks: boolean
 }
 
-export async function enlistWorker(db: Queryable, { worker, process, names, locks }: NewWorker): Promise<void> {
+export async function enlistWorker(db: Queryable, { worker, process, names }: NewWorker): Promise<void> {
   await db.query(
-    `insert into ${db.schema}.delivery_workers (worker, process, lease_until, names, locks)
-     values ($1::text, $2::text, clock_timestamp() + interval '${LEASE_SECONDS} seconds', ($3::text)::jsonb, $4::boolean)`,
-    [worker, process, names, locks],
+    `insert into ${db.schema}.delivery_workers (worker, process, names)
+     values ($1::text, $2::text, ($3::text)::jsonb)
+     on conflict (worker) do update set names = excluded.names, seen = 0`,
+    [worker, process, names],
   )
 }
 
@@ -28,8 +25,8 @@ export async function enlistWorker(db: Queryable, { worker, process, names, lock
  */
 export async function noteUnknownWorkers(db: Queryable): Promise<void> {
   await db.query(
-    `insert into ${db.schema}.delivery_workers (worker, process, lease_until)
-     select distinct d.worker, '', '-infinity'::timestamptz
+    `insert into ${db.schema}.delivery_workers (worker, process)
+     select distinct d.worker, ''
        from ${db.schema}.deliveries d
       where d.token is not null and d.worker is not null
         and not exists (select from ${db.schema}.delivery_workers w where w.worker = d.worker)
@@ -45,24 +42,25 @@ export async function nudgeWorkers(db: Queryable, channel: string): Promise<void
   await db.query('select pg_catalog.pg_notify($1::text, $2::text)', [channel, WORKERS_NUDGE])
 }
 
-/** Gives the lease back. What it had not finished is free at once. */
+/** It can do nothing from now on, has nothing under way, and no pause waits for it. Its row ends with the lease. */
 export async function dismissWorker(db: Queryable, worker: string): Promise<void> {
-  await db.query(`update ${db.schema}.delivery_workers set lease_until = '-infinity' where worker = $1::text`, [worker])
+  await db.query(
+    `update ${db.schema}.delivery_workers set names = '[]', running = '{}', seen = 9223372036854775807 where worker = $1::text`,
+    [worker],
+  )
 }
 
 export interface WorkerNews {
-  /** False: the lease ran out, and what was claimed under it may be somebody else's. */
-  readonly held: boolean
-  /** How many other workers there are. */
+  /** False: the lease of the process ended, or its row is gone. */
+  readonly listed: boolean
+  /** How many other workers live. */
   readonly others: number
-  /** Workers that should hold the lock of their process and do not. */
-  readonly lockless: readonly string[]
   /** Counts pauses and cancellations. */
   readonly version: bigint
   /** Dead letters wait to be made work again. */
   readonly marked: boolean
   /** There are workers whose lease has ended: claims look for what they left. */
-  readonly expired: boolean
+  readonly gone: boolean
   /** Destinations that have failed lately: a success there must be written down. */
   readonly troubled: readonly string[]
   /** Destinations that have limits, which only claims keep. */
@@ -71,64 +69,48 @@ export interface WorkerNews {
   readonly resting: readonly string[]
 }
 
-export interface Renewal {
-  readonly worker: string
-  /** What it can do, where that has changed. */
-  readonly names: string | null
-  readonly locks: boolean
-}
-
-/** Renews the lease and brings what a worker must know, in one statement. */
-export async function renewWorker(db: Queryable, { worker, names, locks }: Renewal): Promise<WorkerNews> {
+/** What a worker must know, in one statement. `names`: what it can do, where that has changed. */
+export async function askForNews(
+  db: Queryable,
+  { worker, names }: { worker: string; names: string | null },
+): Promise<WorkerNews> {
   const { rows } = await db.query<{
-    held: boolean
-    others: string[] | null
-    lockless: string[] | null
+    listed: boolean
+    others: number | string
     version: string
     marked: boolean
-    expired: boolean
+    gone: boolean
     troubled: string[] | null
     limited: string[] | null
     resting: string[] | null
   }>(
-    `with renewed as (
-       update ${db.schema}.delivery_workers
-          set lease_until = clock_timestamp() + interval '${LEASE_SECONDS} seconds',
-              names = coalesce(($2::text)::jsonb, names),
-              locks = $3::boolean
-        where worker = $1::text and lease_until > clock_timestamp()
-       returning worker),
-     others as (
-       select w.worker,
-              w.locks and not exists (
-                select from pg_catalog.pg_locks l
-                 where l.locktype = 'advisory' and l.granted and l.objsubid = 1
-                   and l.database = (select oid from pg_catalog.pg_database where datname = current_database())
-                   and (l.classid::bigint << 32 | l.objid::bigint) = pg_catalog.hashtextextended(p.lock_key, 0)) as lockless
-         from ${db.schema}.delivery_workers w
-         left join ${db.schema}.processes p on p.process = w.process
-        where w.worker <> $1::text and w.lease_until > clock_timestamp())
-     select exists (select from renewed) as held,
-            (select json_agg(worker) from others) as others,
-            (select json_agg(worker) from others where lockless) as lockless,
+    `with renamed as (
+       update ${db.schema}.delivery_workers set names = ($2::text)::jsonb
+        where worker = $1::text and $2::text is not null)
+     select exists (select from ${db.schema}.delivery_workers w
+                      join ${db.schema}.live_leases l on l.lease = w.worker
+                     where w.worker = $1::text) as listed,
+            (select count(*) from ${db.schema}.delivery_workers w
+               join ${db.schema}.live_leases l on l.lease = w.worker
+              where w.worker <> $1::text) as others,
             (select version::text from ${db.schema}.delivery_state) as version,
             ${hasUnplacedLetter(db)} as marked,
-            exists (select from ${db.schema}.delivery_workers where lease_until <= clock_timestamp()) as expired,
+            exists (select from ${db.schema}.delivery_workers w
+                     where not exists (select from ${db.schema}.live_leases l where l.lease = w.worker)) as gone,
             (select json_agg(destination) from ${db.schema}.destinations where failures > 0 or opened_at is not null) as troubled,
             (select json_agg(destination) from ${db.schema}.destinations
               where concurrency is not null or rate is not null) as limited,
             (select json_agg(destination) from ${db.schema}.destinations
               where opened_at is not null or paused or resting_until > clock_timestamp()) as resting`,
-    [worker, names, locks],
+    [worker, names],
   )
   const row = rows[0]!
   return {
-    held: row.held,
-    others: row.others?.length ?? 0,
-    lockless: row.lockless ?? [],
+    listed: row.listed,
+    others: Number(row.others),
     version: BigInt(row.version),
     marked: row.marked,
-    expired: row.expired,
+    gone: row.gone,
     troubled: row.troubled ?? [],
     limited: row.limited ?? [],
     resting: row.resting ?? [],
@@ -144,16 +126,6 @@ export async function noteRunning(db: Queryable, worker: string, running: string
   )
 }
 
-/** Workers whose process is gone: what they had claimed is free. */
-export async function expireWorkers(db: Queryable, workers: readonly string[]): Promise<void> {
-  await db.query(
-    `update ${db.schema}.delivery_workers
-        set lease_until = '-infinity'
-      where worker = any (array(select jsonb_array_elements_text(($1::text)::jsonb)))`,
-    [JSON.stringify(workers)],
-  )
-}
-
 /**
  * Forgets workers of which no claim is left. Locked first and then looked at in a second statement: a claim that is under
  * way holds the row of its worker, and what it claimed could not be seen yet. No index knows of claims, so this may look at
@@ -163,7 +135,9 @@ export function forgetWorkers(db: Pick<Database, 'transaction'>): Promise<boolea
   return db.transaction(
     async (tx) => {
       const { rows } = await tx.query<{ worker: string }>(
-        `select worker from ${tx.schema}.delivery_workers where lease_until <= clock_timestamp() for update skip locked`,
+        `select worker from ${tx.schema}.delivery_workers w
+          where not exists (select from ${tx.schema}.live_leases l where l.lease = w.worker)
+            for update skip locked`,
       )
       if (rows.length === 0) return true
       const { rowCount } = await tx.query(

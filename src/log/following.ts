@@ -3,6 +3,7 @@
  * by the first reader, never by emitting alone.
  */
 import { createListener, type Database, type ProcessLock, SCHEMA_LEVEL, selectSchemaLevel } from '../postgres/index.ts'
+import { LEASE_MS, type ProcessInfo, registerProcess } from '../processes/index.ts'
 import {
   type Clock,
   createGroup,
@@ -14,7 +15,6 @@ import {
 } from '../runtime/index.ts'
 import { Tailer } from './tailer.ts'
 import { runUpkeep } from './upkeep.ts'
-import { type ProcessInfo, registerProcess } from './wake-statements.ts'
 
 export interface FollowingOptions {
   readonly database: Database
@@ -28,7 +28,7 @@ export interface FollowingOptions {
   readonly onWord: (word: string) => void
   /** A ring, or the moment from which every commit will ring: whatever else is woken by the bell looks now. */
   readonly onRing: () => void
-  /** This process holds its lock now, maybe again: meanwhile it may have been taken for gone. */
+  /** This process holds its lock now, maybe again, or cannot hold one here: others see it with other eyes. */
   readonly onLock: () => void
   /** A newer version has migrated the schema, and this one must not write to it. */
   readonly onSchemaTooNew: () => void
@@ -73,6 +73,8 @@ export function createFollowing(options: FollowingOptions): Following {
     onReconnect: () => tailer.bellWasLost(),
     recordLock: (session, key) => registerProcess(session, info, key),
     onLock,
+    onModeChange: onLock,
+    lockLimitMs: LEASE_MS,
     metrics,
     health,
   })
@@ -98,6 +100,7 @@ export function createFollowing(options: FollowingOptions): Following {
       possible: listener.mode !== 'unavailable',
       gained: listener.locksGained,
       lacks: listener.lacksLock,
+      key: listener.lockKey,
     }),
   }
 }

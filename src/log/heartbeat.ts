@@ -1,7 +1,8 @@
 /** Says every few seconds that this process is alive, and learns whether the server may be asked to ring. */
 import type { Pool } from '../postgres/index.ts'
+import { type ProcessInfo, registerProcess } from '../processes/index.ts'
 import type { Clock, Logger } from '../runtime/index.ts'
-import { beatHeart, type ProcessInfo, registerProcess } from './wake-statements.ts'
+import { beatHeart } from './wake-statements.ts'
 
 const HEARTBEAT_MS = 10_000
 /** Of the notification queue of the server: beyond it nobody rings, as a full queue fails commits. */
@@ -45,7 +46,7 @@ export class Heartbeat {
     const { control, clock, info, logger, lockKey } = this.#options
     // Before the statement: whoever asks for another one meanwhile gets it.
     this.#dueAt = clock.monotonic() + HEARTBEAT_MS
-    const { queueUsage, wake, registered, marked } = await beatHeart(control, info.process, armed, lockKey() !== null)
+    const { queueUsage, wake, registered, marked } = await beatHeart(control, info.process, armed)
     this.#wake = wake
     const isFull = queueUsage >= MOST_USED
     if (isFull && !this.#queueFull) {

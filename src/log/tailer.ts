@@ -10,6 +10,7 @@
  */
 import type { TypeBounds } from '../events/index.ts'
 import type { Database } from '../postgres/index.ts'
+import { type ProcessInfo, registerProcess, removeProcess } from '../processes/index.ts'
 import {
   type Clock,
   createLoop,
@@ -40,7 +41,6 @@ import { afterRead, type ReadWindow } from './read-window.ts'
 import { createRecentEvents } from './recent-events.ts'
 import { createRhythm, type RhythmState } from './rhythm.ts'
 import { Waiters } from './waiters.ts'
-import { type ProcessInfo, registerProcess, removeProcess } from './wake-statements.ts'
 import { selectWindow, type WindowFilter } from './window-statements.ts'
 
 export interface TailerOptions {

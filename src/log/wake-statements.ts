@@ -18,35 +18,6 @@ export async function removeIdleMark(db: Queryable, process: string): Promise<vo
   await db.query(`delete from ${db.schema}.idle_marks where process = $1::text`, [process])
 }
 
-export interface ProcessInfo {
-  readonly process: string
-  readonly host: string
-  readonly pid: number
-  readonly version: string
-  readonly configHash: string
-}
-
-/** `lockKey`: the name of the lock that the process holds now; null leaves what was recorded. */
-export async function registerProcess(db: Queryable, info: ProcessInfo, lockKey: string | null): Promise<void> {
-  await db.query(
-    `insert into ${db.schema}.processes as p (process, host, pid, version, config_hash, locked, lock_key)
-     values ($1::text, $2::text, ($3::text)::integer, $4::text, $5::text, $6::text is not null, $6::text)
-     on conflict (process) do update
-       set heartbeat_at = clock_timestamp(),
-           locked = p.locked or excluded.locked,
-           lock_key = coalesce(excluded.lock_key, p.lock_key)`,
-    [info.process, info.host, String(info.pid), info.version, info.configHash, lockKey],
-  )
-}
-
-export async function removeProcess(db: Queryable, process: string): Promise<void> {
-  await db.query(
-    `with mark as (delete from ${db.schema}.idle_marks where process = $1::text)
-     delete from ${db.schema}.processes where process = $1::text`,
-    [process],
-  )
-}
-
 export interface Heartbeat {
   /** False when somebody removed our row: register again. */
   readonly registered: boolean
@@ -57,10 +28,10 @@ export interface Heartbeat {
   readonly queueUsage: number
 }
 
-export async function beatHeart(db: Queryable, process: string, armed: boolean, locked: boolean): Promise<Heartbeat> {
+export async function beatHeart(db: Queryable, process: string, armed: boolean): Promise<Heartbeat> {
   const { rows } = await db.query<{ registered: boolean; marked: boolean; wake: Heartbeat['wake']; usage: number }>(
     `with beat as (
-       update ${db.schema}.processes set heartbeat_at = clock_timestamp(), locked = $3::boolean
+       update ${db.schema}.processes set heartbeat_at = clock_timestamp()
         where process = $1::text returning 1),
      mark as (
        update ${db.schema}.idle_marks set idle_until = clock_timestamp() + interval '${MARK_SECONDS} seconds'
@@ -68,7 +39,7 @@ export async function beatHeart(db: Queryable, process: string, armed: boolean, 
      select exists (select from beat) as registered, exists (select from mark) as marked, s.wake,
             pg_catalog.pg_notification_queue_usage()::float8 as usage
        from ${db.schema}.settings s`,
-    [process, armed, locked],
+    [process, armed],
   )
   const row = rows[0]!
   return { registered: row.registered, marked: row.marked, wake: row.wake, queueUsage: Number(row.usage) }

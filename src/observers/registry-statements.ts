@@ -165,13 +165,14 @@ export interface StrayProcess {
 export async function selectStrayProcesses(db: Queryable): Promise<StrayProcess[]> {
   const { rows } = await db.query<{ host: string; pid: number; observers: string }>(
     `select p.host, p.pid, jsonb_agg(distinct v.observer)::text as observers
-       from ${db.schema}.delivery_workers w
-       join ${db.schema}.processes p on p.process = w.process
+       from ${db.schema}.live_leases g
+       join ${db.schema}.delivery_workers w on w.worker = g.lease
+       join ${db.schema}.processes p on p.process = g.process
        cross join lateral jsonb_to_recordset(w.names) as n(kind text, name text)
        join (select distinct on (observer) observer, definition
                from ${db.schema}.observer_versions
               order by observer, version desc) v on v.observer = split_part(n.name, '/', 1)
-      where w.lease_until > clock_timestamp() and n.kind = 'action' and v.definition is null
+      where n.kind = 'action' and v.definition is null
       group by p.process, p.host, p.pid
       order by p.host, p.pid`,
   )

@@ -16,7 +16,7 @@ export async function selectBacklog(
 ): Promise<{ lag: bigint; owner: string | null } | undefined> {
   const { rows } = await db.query<{ lag: string | null; owner: string | null }>(
     `select greatest((select max(h.position) from ${db.schema}.events h) - p.position, 0)::text as lag,
-            case when p.lease_until > clock_timestamp() then p.owner end as owner
+            (select l.process from ${db.schema}.live_leases l where l.lease = p.owner) as owner
        from ${db.schema}.subscription_partitions p
       where p.id = $1::text
       order by p.position

@@ -62,6 +62,8 @@ export interface ProcessLock {
   readonly gained: number
   /** Possible, and missing for longer than a lease lasts. */
   readonly lacks: boolean
+  /** Its name; null while it is not held. */
+  readonly key: string | null
 }
 
 export type ListenerMode = 'connecting' | 'listening' | 'unavailable'

@@ -10,7 +10,7 @@ import type { Queryable } from './queryable.ts'
  * The version of the last breaking migration that this build knows; 0 for none. Every append states it. A constant of its
  * own: processes that emit load no migrations.
  */
-export const SCHEMA_LEVEL = 0
+export const SCHEMA_LEVEL = 14
 
 /** The version of the last breaking migration that the schema has; 0 for none. */
 export async function selectSchemaLevel(db: Queryable): Promise<number> {

@@ -39,7 +39,7 @@ export async function selectSubscriptionFacts(
     `select s.id, s.kind, case when s.paused then 'paused' else s.status end as status, s.reason, p.position::text as pos,
             (p.position >= ($2::text)::bigint or p.done @> ($2::text)::bigint) as finished,
             case when seek.direction = 'back' then s.definition else judged.definition end::text as definition,
-            case when p.lease_until > pg_catalog.clock_timestamp() then p.owner end as owner,
+            (select g.process from ${db.schema}.live_leases g where g.lease = p.owner) as owner,
             exists (select from ${db.schema}.parked k where k.owner = s.id and k.position = ($2::text)::bigint) as parked,
             case when seek.direction = 'forward' then (extract(epoch from seek.at) * 1000)::float8 end as skipped, seek.who,
             l.id::text as letter, l.status as letter_status, l.key, l.attempts, l.error::text as error,

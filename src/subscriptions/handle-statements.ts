@@ -31,7 +31,7 @@ export async function selectStates(db: Queryable, id?: string): Promise<Subscrip
             coalesce(extract(epoch from clock_timestamp() - (
               select e.recorded_at from ${db.schema}.events e
                where e.position > p.position order by e.position limit 1)), 0)::float8 as age,
-            case when p.lease_until > clock_timestamp() then p.owner end as owner, p.term::text as term, p.last_event_id as event,
+            (select l.process from ${db.schema}.live_leases l where l.lease = p.owner) as owner, p.term::text as term, p.last_event_id as event,
             (extract(epoch from p.updated_at) * 1000)::float8 as updated, s.definition::text as definition,
             coalesce(d.letters, 0) as letters, coalesce(d.keys, 0) as keys, coalesce(k.parked, 0) as parked
        from ${db.schema}.subscriptions s
@@ -87,8 +87,7 @@ export async function hasOwner(db: Queryable, id: string): Promise<boolean> {
   const { rows } = await db.query(
     `select from ${db.schema}.subscription_partitions
       where id = $1::text
-        and owner is not null
-        and lease_until > clock_timestamp()`,
+        and exists (select from ${db.schema}.live_leases l where l.lease = owner)`,
     [id],
   )
   return rows.length > 0
@@ -100,7 +99,7 @@ export async function seekTo(db: Queryable, id: string, position: bigint): Promi
     `with woken as (
        update ${db.schema}.subscriptions set status = 'active', reason = null, updated_at = clock_timestamp() where id = $1::text)
      update ${db.schema}.subscription_partitions
-        set position = ($2::text)::bigint, done = '{}', settled = '{}', term = term + 1, owner = null, lease_until = null, clean = true,
+        set position = ($2::text)::bigint, done = '{}', settled = '{}', term = term + 1, owner = null, clean = true,
             trying = null, tries = 0, updated_at = clock_timestamp(), epoch = (select epoch from ${db.schema}.log_state)
       where id = $1::text`,
     [id, position.toString()],

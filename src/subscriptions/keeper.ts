@@ -1,12 +1,13 @@
 /**
- * Owns what this process may own. One loop for all subscriptions: it takes free leases, renews its own in one statement,
+ * Owns what this process may own, under the lease of the process. One loop for all subscriptions: it takes free ones,
  * notices pauses, newer generations and marked letters, and starts and ends runners accordingly.
  *
  *   standby ──free, or the owner is gone──▶ running ──lost, paused, newer generation──▶ standby
- *                                             └── stopped by its policy ──▶ standby until somebody resumes it
+ *                                             └── stopped by its policy ──▶ standby until an operator resumes it
  */
 import { redriveByItself, selectMarkedOwners } from '../dead-letters/index.ts'
-import type { Database, ProcessLock } from '../postgres/index.ts'
+import type { Database } from '../postgres/index.ts'
+import type { ProcessLease } from '../processes/index.ts'
 import {
   type Clock,
   createLoop,
@@ -20,15 +21,7 @@ import {
   withTimeout,
 } from '../runtime/index.ts'
 import type { Definition } from './definition.ts'
-import {
-  LEASE_SECONDS,
-  type Lease,
-  type Renewed,
-  releaseLease,
-  renewLeases,
-  selectLockless,
-  takeLeases,
-} from './lease-statements.ts'
+import { type Lease, releaseLease, type Standing, selectStandings, takeLeases } from './lease-statements.ts'
 import type { RunEnd, RunParts } from './run-state.ts'
 import { Runner } from './runner.ts'
 
@@ -38,10 +31,11 @@ export interface KeeperOptions {
   readonly logger: Logger
   readonly metrics: Registry
   readonly health: Health
-  readonly process: string
+  readonly processLease: ProcessLease
   /** Dead letters that are tried again by themselves. */
   readonly autoRedrive: { readonly afterMs: number; readonly max: number } | undefined
-  readonly lock: () => ProcessLock
+  /** Whether this process hears of changes; if not, it looks for them. */
+  readonly willHear: () => boolean
   /** How long `stop` may still wait for what is under way. */
   readonly drainMs: () => number
   /** Writes what is registered in the process into the database; answers its generation. */
@@ -59,12 +53,11 @@ interface Running {
   readonly ended: Promise<void>
 }
 
-const STANDBY_MS = 1_000
-const RENEW_MS = 5_000
-/** An owner without its lock for this long is gone; one that merely reconnects is not. */
-const GONE_AFTER_MS = 1_000
-/** After this long without a renewal nothing new is begun: the lease may be somebody else's. */
-const SAFE_MS = (LEASE_SECONDS - 3) * 1_000
+/** How often a process looks how its subscriptions stand, and for free ones: a notification tells of both at once. */
+const HEARING_MS = 15_000
+/** Where nothing is heard. */
+const DEAF_MS = 5_000
+const DEAF_STANDBY_MS = 1_000
 const REST_AFTER_END_MS: Record<RunEnd, number> = { stopped: 0, lost: 1_000, 'needs newer code': 30_000, halted: 2_000 }
 
 export class Keeper implements Service {
@@ -76,12 +69,9 @@ export class Keeper implements Service {
   readonly #running = new Map<string, Running>()
   /** Not before this time, after an end that would only repeat itself. */
   readonly #restUntil = new Map<string, number>()
-  /** Owners seen without their lock, and since when. */
-  readonly #lockless = new Map<string, number>()
-  #renewedAt = 0
-  #dueRenewal = 0
+  #dueLook = 0
   #forced = new Set<string>()
-  /** Those of which was said that somebody else has them. */
+  /** Subscriptions already logged as held by another process. */
   readonly #elsewhere = new Set<string>()
   #stopping = false
 
@@ -94,6 +84,12 @@ export class Keeper implements Service {
       metrics: options.metrics,
       health: options.health,
       run: (context) => this.#run(context),
+    })
+    options.processLease.watch({
+      onHeld: () => this.#loop.wake(),
+      onLost: () => this.#giveUp(),
+      onFreed: () => this.#loop.wake(),
+      standsBy: () => this.#standsBy && !this.#stopping,
     })
   }
 
@@ -151,9 +147,14 @@ export class Keeper implements Service {
 
   /** Something changed in the database: a pause, a seek, a marked letter. */
   nudge(): void {
-    this.#dueRenewal = 0
+    this.#dueLook = 0
     this.#restUntil.clear()
     this.#loop.wake()
+  }
+
+  /** A subscription was given back somewhere. */
+  freed(): void {
+    if (this.#standsBy) this.#loop.wake()
   }
 
   runner(id: string): Runner | undefined {
@@ -164,17 +165,29 @@ export class Keeper implements Service {
     return [...this.#running.values()].map(({ runner }) => runner)
   }
 
+  get #standsBy(): boolean {
+    return this.#running.size < this.#registered.size
+  }
+
   async #run(context: LoopContext): Promise<void> {
+    const { clock, processLease } = this.#options
     for (;;) {
       await this.#placeNew()
-      const now = this.#options.clock.monotonic()
-      if (this.#options.lock().lacks) this.#giveUp()
-      else if (this.#running.size > 0 && now >= this.#dueRenewal) await this.#renew()
+      const owner = processLease.current
+      if (owner !== undefined && this.#running.size > 0 && clock.monotonic() >= this.#dueLook)
+        await this.#lookAtOwn(owner)
       await this.#takeFree()
-      const standby = this.#running.size < this.#registered.size || this.#unplaced.size > 0
-      const toRenewal = Math.max(10, this.#dueRenewal - this.#options.clock.monotonic())
-      await context.wait(standby ? STANDBY_MS : this.#running.size > 0 ? toRenewal : RENEW_MS)
+      await context.wait(this.#restMs())
     }
+  }
+
+  /** Until something is due here without a word from others. */
+  #restMs(): number {
+    const now = this.#options.clock.monotonic()
+    const lookMs = this.#options.willHear() ? HEARING_MS : this.#standsBy ? DEAF_STANDBY_MS : DEAF_MS
+    const due = [...this.#restUntil.values()].filter((until) => until > now)
+    if (this.#running.size > 0 && this.#options.processLease.current !== undefined) due.push(this.#dueLook)
+    return Math.max(10, Math.min(lookMs, ...due.map((at) => at - now)))
   }
 
   async #placeNew(): Promise<void> {
@@ -187,27 +200,26 @@ export class Keeper implements Service {
     }
   }
 
-  /** A process that cannot prove that it is alive does no work, so it must not keep others from it by renewing. */
+  /** The lease of the process is lost, and each of its subscriptions with it. */
   #giveUp(): void {
     for (const { runner } of this.#running.values()) if (!runner.lost) runner.end('lost')
+    this.#loop.wake()
   }
 
-  async #renew(): Promise<void> {
-    const { database, clock, process } = this.#options
+  async #lookAtOwn(owner: string): Promise<void> {
+    const { database, clock, willHear } = this.#options
     const held = [...this.#running.values()].map(({ runner }) => runner.lease)
-    const sentAt = clock.monotonic()
-    // Before it is asked: whoever nudges meanwhile may have changed what the answer does not know of yet.
-    this.#dueRenewal = sentAt + RENEW_MS
-    const renewed = new Map((await renewLeases(database.control, process, held)).map((row) => [row.id, row]))
-    this.#renewedAt = sentAt
+    // Before the question: a change that is told meanwhile may be younger than the answer.
+    this.#dueLook = clock.monotonic() + (willHear() ? HEARING_MS : DEAF_MS)
+    const standings = new Map((await selectStandings(database.control, owner, held)).map((row) => [row.id, row]))
     if (this.#options.autoRedrive) {
-      await redriveByItself(database.control, 'subscription', [...renewed.keys()], this.#options.autoRedrive)
+      await redriveByItself(database.control, 'subscription', [...standings.keys()], this.#options.autoRedrive)
     }
-    const marked = new Set(await selectMarkedOwners(database.control, [...renewed.keys()]))
-    for (const { id } of held) {
-      const row = renewed.get(id)
+    const marked = new Set(await selectMarkedOwners(database.control, [...standings.keys()]))
+    for (const { id, term } of held) {
+      const row = standings.get(id)
       const runner = this.#running.get(id)?.runner
-      if (!runner) continue
+      if (runner?.lease.term !== term) continue
       if (row === undefined) runner.end('lost')
       else if (!mayHave(row, this.#registered.get(id))) runner.end('stopped')
       else if (marked.has(id)) runner.nudge()
@@ -215,39 +227,30 @@ export class Keeper implements Service {
   }
 
   async #takeFree(): Promise<void> {
-    const { database, clock, process, logger } = this.#options
+    const { database, clock, processLease, logger } = this.#options
     const now = clock.monotonic()
-    const lock = this.#options.lock()
-    // A process that should hold its lock and does not would be taken for gone: it takes nothing.
-    if (this.#stopping || (lock.possible && !lock.holds)) return
+    const owner = processLease.current
+    if (this.#stopping || owner === undefined) return
     const wanted = [...this.#registered.values()].filter(
       ({ definition: { id } }) => !this.#running.has(id) && (this.#restUntil.get(id) ?? 0) <= now,
     )
     if (wanted.length === 0) return
-    const gone = await this.#findGone(wanted.map(({ definition }) => definition.id))
     const toWanted = ({ definition, generation }: Registered) => ({ id: definition.id, generation })
     const forced = wanted.filter(({ definition }) => this.#forced.has(definition.id))
     const others = wanted.filter(({ definition }) => !this.#forced.has(definition.id))
-    const sentAt = clock.monotonic()
-    if (this.#running.size === 0) this.#dueRenewal = sentAt + RENEW_MS
-    const leases = [
-      ...(others.length > 0
-        ? await takeLeases(database.control, process, others.map(toWanted), gone, { force: false, locked: lock.holds })
-        : []),
-      ...(forced.length > 0
-        ? await takeLeases(database.control, process, forced.map(toWanted), gone, { force: true, locked: lock.holds })
-        : []),
-    ]
-    if (this.#running.size === 0) this.#renewedAt = sentAt
-    // Whoever paused it meanwhile saw no owner, so that nobody else would end what begins here.
-    const renewed = leases.length === 0 ? [] : await renewLeases(database.control, process, leases).catch(() => [])
+    const leases: Lease[] = []
+    for (const [some, force] of [[others, false] as const, [forced, true] as const]) {
+      if (some.length > 0) leases.push(...(await takeLeases(database.control, owner, some.map(toWanted), { force })))
+    }
+    // A pause that was asked for meanwhile saw no owner, so nobody else would end what begins here.
+    const standings = leases.length === 0 ? [] : await selectStandings(database.control, owner, leases).catch(() => [])
     for (const lease of leases) {
-      const row = renewed.find(({ id }) => id === lease.id)
+      const row = standings.find(({ id }) => id === lease.id)
       const asked = wanted.find(({ definition }) => definition.id === lease.id)
-      // Replaced or removed while it was asked for: whatever took its place has its turn.
+      // Replaced or removed while it was asked for: its successor has its turn.
       const isAsked = this.#registered.get(lease.id) === asked
-      if (isAsked && row && mayHave(row, asked) && !this.#stopping) this.#begin(asked!, lease)
-      else await releaseLease(database.control, lease, lease.clean).catch(() => {})
+      if (isAsked && row && mayHave(row, asked) && !this.#stopping) this.#begin(asked!, lease, owner)
+      else await this.#release(lease, lease.clean)
     }
     const taken = new Set(leases.map(({ id }) => id))
     for (const { definition } of wanted) {
@@ -259,21 +262,17 @@ export class Keeper implements Service {
     }
   }
 
-  async #findGone(ids: readonly string[]): Promise<string[]> {
-    const { database, clock, process } = this.#options
-    const lockless = (await selectLockless(database.control, ids)).filter((owner) => owner !== process)
-    const now = clock.monotonic()
-    for (const owner of this.#lockless.keys()) if (!lockless.includes(owner)) this.#lockless.delete(owner)
-    for (const owner of lockless) if (!this.#lockless.has(owner)) this.#lockless.set(owner, now)
-    return lockless.filter((owner) => now - this.#lockless.get(owner)! >= GONE_AFTER_MS)
+  async #release(lease: Lease, clean: boolean): Promise<void> {
+    const { database } = this.#options
+    await releaseLease(database.control, lease, { clean, channel: database.schemaName.channel }).catch(() => {})
   }
 
-  #begin({ definition }: Registered, lease: Lease): void {
+  #begin({ definition }: Registered, lease: Lease, owner: string): void {
     this.#forced.delete(lease.id)
-    const { runnerParts, logger, database, clock } = this.#options
+    const { runnerParts, logger, clock, processLease } = this.#options
     const runner = new Runner(definition, lease, {
       ...runnerParts(definition),
-      mayRun: () => this.#mayRun(),
+      mayRun: () => processLease.current === owner,
     })
     const ended = runner
       .run()
@@ -285,21 +284,15 @@ export class Keeper implements Service {
         this.#running.delete(lease.id)
         const restMs = REST_AFTER_END_MS[end]
         if (restMs > 0) this.#restUntil.set(lease.id, clock.monotonic() + restMs)
-        await releaseLease(database.control, lease, clean).catch(() => {})
+        await this.#release(lease, clean)
         logger.info({ subscription: lease.id, end }, 'lease released')
         this.#loop.wake()
       })
     this.#running.set(lease.id, { runner, ended })
   }
-
-  #mayRun(): boolean {
-    const lock = this.#options.lock()
-    if (lock.possible && !lock.holds) return false
-    return this.#options.clock.monotonic() - this.#renewedAt < SAFE_MS
-  }
 }
 
-/** By what was read when the lease was renewed. */
-function mayHave({ paused, status, generation }: Renewed, registered: Registered | undefined): boolean {
+/** By what was read last. */
+function mayHave({ paused, status, generation }: Standing, registered: Registered | undefined): boolean {
   return !paused && status !== 'stopped' && generation === registered?.generation
 }

@@ -1,7 +1,8 @@
-/** The right to run a subscription: one owner per partition in the whole cluster, fenced by a term that only grows. */
+/**
+ * The right to run a subscription: one owner per partition in the whole cluster, fenced by a term that only grows. The owner
+ * is named by the lease of its process; without that lease the subscription is free.
+ */
 import { type Queryable, SERVER } from '../postgres/index.ts'
-
-export const LEASE_SECONDS = 15
 
 export interface Lease {
   readonly id: string
@@ -34,20 +35,17 @@ export interface Wanted {
 }
 
 /**
- * Takes whatever of these is free, or was left by an owner whose lease ran out or who is known to be gone. Says in the same
- * statement whether we hold our lock, so that no lease belongs to a process of which others do not know how to tell.
+ * Takes each of these that is free, or was left by a process whose lease has ended. With `force` also from an owner that
+ * lives.
  */
 export async function takeLeases(
   db: Queryable,
-  process: string,
+  processLease: string,
   wanted: readonly Wanted[],
-  gone: readonly string[],
-  { force, locked }: { force: boolean; locked: boolean },
+  { force }: { force: boolean },
 ): Promise<Lease[]> {
   const { rows } = await db.query<Record<string, string | number | boolean | null>>(
-    `with me as (
-       update ${db.schema}.processes set locked = $5::boolean where process = $1::text and locked <> $5::boolean),
-     wanted as (
+    `with wanted as (
        select w ->> 'id' as id, (w ->> 'generation')::bigint as generation from jsonb_array_elements(($2::text)::jsonb) w),
      free as (
        select p.id, p.partition, p.clean, p.epoch, s.status, s.reason
@@ -56,25 +54,18 @@ export async function takeLeases(
          join wanted w on w.id = s.id and w.generation = s.generation
         where not s.paused
           and s.status <> 'stopped'
-          and (p.owner is null or p.owner = $1::text or p.lease_until < clock_timestamp() or $4::boolean
-               or p.owner = any (array(select jsonb_array_elements_text(($3::text)::jsonb))))
+          and (p.owner is null or p.owner = $1::text or $3::boolean
+               or not exists (select from ${db.schema}.live_leases l where l.lease = p.owner))
           for update of p skip locked)
      update ${db.schema}.subscription_partitions p
-        set owner = $1::text, term = p.term + 1, clean = false, deaths = case when free.clean then 0 else p.deaths + 1 end,
-            lease_until = clock_timestamp() + interval '${LEASE_SECONDS} seconds'
+        set owner = $1::text, term = p.term + 1, clean = false, deaths = case when free.clean then 0 else p.deaths + 1 end
        from free
       where p.id = free.id and p.partition = free.partition
      returning p.id, p.term::text as term, p.position::text as pos, p.done::text as done, free.clean, p.deaths, p.save::text as save,
        p.settled::text as settled,
        (select kept_from::text from ${db.schema}.log_state) as kept_from, ${SERVER} as server, free.status, free.reason,
        (select min(e.began_after)::text from ${db.schema}.epochs e where e.epoch > free.epoch) as forked_at`,
-    [
-      process,
-      JSON.stringify(wanted.map(({ id, generation }) => ({ id, generation: String(generation) }))),
-      JSON.stringify(gone),
-      force,
-      locked,
-    ],
+    [processLease, JSON.stringify(wanted.map(({ id, generation }) => ({ id, generation: String(generation) }))), force],
   )
   return rows.map((row) => ({
     id: String(row.id),
@@ -93,29 +84,27 @@ export async function takeLeases(
   }))
 }
 
-export interface Renewed {
+export interface Standing {
   readonly id: string
   readonly generation: bigint
   readonly paused: boolean
   readonly status: string
 }
 
-/** One statement for all of a process. What does not come back was lost. */
-export async function renewLeases(
+/** How the subscriptions of a process stand. One that does not come back was lost. */
+export async function selectStandings(
   db: Queryable,
-  process: string,
+  processLease: string,
   held: readonly { id: string; term: bigint }[],
-): Promise<Renewed[]> {
+): Promise<Standing[]> {
   const { rows } = await db.query<Record<string, string | boolean>>(
-    `update ${db.schema}.subscription_partitions p
-        set lease_until = clock_timestamp() + interval '${LEASE_SECONDS} seconds'
+    `select s.id, s.generation::text as generation, s.paused, s.status
        from jsonb_array_elements(($2::text)::jsonb) h
-       join ${db.schema}.subscriptions s on s.id = h ->> 'id'
-      where p.id = h ->> 'id'
-        and p.term = (h ->> 'term')::bigint
-        and p.owner = $1::text
-     returning p.id, s.generation::text as generation, s.paused, s.status`,
-    [process, JSON.stringify(held.map(({ id, term }) => ({ id, term: String(term) })))],
+       join ${db.schema}.subscription_partitions p on p.id = h ->> 'id'
+       join ${db.schema}.subscriptions s on s.id = p.id
+      where p.term = (h ->> 'term')::bigint
+        and p.owner = $1::text`,
+    [processLease, JSON.stringify(held.map(({ id, term }) => ({ id, term: String(term) })))],
   )
   return rows.map((row) => ({
     id: String(row.id),
@@ -125,37 +114,26 @@ export async function renewLeases(
   }))
 }
 
-/** Gives a lease back. `clean`: everything that was begun is in the checkpoint. */
-export async function releaseLease(db: Queryable, held: { id: string; term: bigint }, clean: boolean): Promise<void> {
-  await db.query(
-    `update ${db.schema}.subscription_partitions
-        set owner = null, lease_until = null, clean = $3::boolean
-      where id = $1::text
-        and term = ($2::text)::bigint`,
-    [held.id, held.term.toString(), clean],
-  )
-}
+/** The word that says on the channel of the bell that a subscription has no owner now. */
+export const SUBSCRIPTION_FREE = 'free'
 
 /**
- * Owners of these subscriptions that should hold their process lock and do not: their LISTEN connection is gone. Only
- * one that stays free counts, so that a process which reconnects keeps what it has.
+ * Gives a subscription back, and tells processes that stand by, unless `channel` is null. `clean`: everything that was begun
+ * is in the checkpoint.
  */
-export async function selectLockless(db: Queryable, ids: readonly string[]): Promise<string[]> {
-  const { rows } = await db.query<{ owner: string }>(
-    `select distinct p.owner
-       from ${db.schema}.subscription_partitions p
-       left join ${db.schema}.processes r on r.process = p.owner
-      where p.id = any (array(select jsonb_array_elements_text(($1::text)::jsonb)))
-        and p.owner is not null
-        and coalesce(r.locked, true)
-        and not exists (
-          select from pg_catalog.pg_locks l
-           where l.locktype = 'advisory'
-             and l.granted
-             and l.objsubid = 1
-             and l.database = (select oid from pg_catalog.pg_database where datname = current_database())
-             and (l.classid::bigint << 32 | l.objid::bigint) = pg_catalog.hashtextextended(r.lock_key, 0))`,
-    [JSON.stringify(ids)],
+export async function releaseLease(
+  db: Queryable,
+  held: { id: string; term: bigint },
+  { clean, channel }: { clean: boolean; channel: string | null },
+): Promise<void> {
+  await db.query(
+    `with released as (
+       update ${db.schema}.subscription_partitions
+          set owner = null, clean = $3::boolean
+        where id = $1::text
+          and term = ($2::text)::bigint
+       returning id)
+     select pg_catalog.pg_notify($4::text, '${SUBSCRIPTION_FREE}') from released where $4::text is not null`,
+    [held.id, held.term.toString(), clean, channel],
   )
-  return rows.map((row) => row.owner)
 }

@@ -37,7 +37,7 @@ export async function registerSubscription(
        insert into ${db.schema}.subscription_partitions as p (id, position, epoch)
        select $1::text, greatest(($4::text)::bigint, l.kept_from - 1), l.epoch from registered, ${db.schema}.log_state l
        on conflict (id, partition) do update
-         set term = p.term + 1, owner = null, lease_until = null, clean = true
+         set term = p.term + 1, owner = null, clean = true
        where exists (select from registered r where r.generation > (select s.generation from ${db.schema}.subscriptions s where s.id = $1::text))),
      versioned as (
        insert into ${db.schema}.subscription_versions (id, generation, definition, from_position)

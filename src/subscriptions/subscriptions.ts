@@ -3,7 +3,8 @@ import { countWaitingLetters, hasRedriven, type WaitingLetters } from '../dead-l
 import { AftercommitError } from '../errors.ts'
 import type { EventDefinitions } from '../events/index.ts'
 import type { Tailer } from '../log/index.ts'
-import type { Database, ProcessLock, Transaction } from '../postgres/index.ts'
+import type { Database, Transaction } from '../postgres/index.ts'
+import type { ProcessLease } from '../processes/index.ts'
 import { type Clock, formatDuration, type Health, type Logger, type Registry, type Service } from '../runtime/index.ts'
 import type { Definition } from './definition.ts'
 import { createHandle, type SubscriptionHandle } from './handle.ts'
@@ -26,9 +27,10 @@ export interface SubscriptionsOptions {
   readonly logger: Logger
   readonly metrics: Registry
   readonly health: Health
-  readonly process: string
+  readonly processLease: ProcessLease
   readonly definitions: EventDefinitions | undefined
-  readonly lock: () => ProcessLock
+  /** Whether this process hears of changes; if not, it looks for them. */
+  readonly willHear: () => boolean
   readonly wrapTransaction: (tx: Transaction) => unknown
   readonly storeStacks: boolean
   readonly autoRedrive: { readonly afterMs: number; readonly max: number } | undefined
@@ -57,6 +59,8 @@ export interface SubscriptionsPart extends Subscriptions {
   hasRedriven(): Promise<boolean>
   /** Another process, or this one, changed something in the database. */
   nudged(): void
+  /** A process gave a subscription back. */
+  freed(): void
   nudgeAll(): Promise<void>
   neededFrom(): Promise<bigint | null>
 }
@@ -64,7 +68,7 @@ export interface SubscriptionsPart extends Subscriptions {
 const AFTER_POLL_MS = 100
 
 export function createSubscriptions(options: SubscriptionsOptions): SubscriptionsPart {
-  const { database, tailer, clock, logger, metrics, health, process } = options
+  const { database, tailer, clock, logger, metrics, health } = options
   const known = new Map<string, Definition>()
   /** The generation that this process gave a definition. */
   const placed = new WeakMap<Definition, bigint>()
@@ -78,8 +82,8 @@ export function createSubscriptions(options: SubscriptionsOptions): Subscription
     logger,
     metrics,
     health,
-    process,
-    lock: options.lock,
+    processLease: options.processLease,
+    willHear: options.willHear,
     autoRedrive: options.autoRedrive,
     drainMs: options.drainMs,
     place: (definition) => placeAgain(definition),
@@ -207,6 +211,7 @@ export function createSubscriptions(options: SubscriptionsOptions): Subscription
       return ids.length > 0 && (await hasRedriven(database.control, ids))
     },
     nudged: () => keeper.nudge(),
+    freed: () => keeper.freed(),
     nudgeAll,
     neededFrom: () => lowestNeeded(database.control),
     get: (id) => createHandle(id, handleParts),

@@ -3,11 +3,11 @@ import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/runtime/index.ts'
 import { connect } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
-import { claimByHand as claim, enlistByHand, pagesOfClaim } from './support/by-hand.ts'
+import { beginLeaseByHand, claimByHand as claim, enlistByHand, pagesOfClaim } from './support/by-hand.ts'
 import { openClaimer } from './support/open-claimer.ts'
 import { mails, openDelivering, work } from './support/open-delivering.ts'
 
-const DEAD = `insert into aftercommit.delivery_workers (worker, process, lease_until) values ('dead', 'p', '-infinity')`
+const DEAD = `insert into aftercommit.delivery_workers (worker, process) values ('dead', 'p')`
 
 describe.each([18, 14] as const)('on Postgres %i', (major) => {
   test('looking for what a dead worker left passes over 100,000 rows that are due later', async () => {
@@ -51,9 +51,7 @@ describe.each([18, 14] as const)('on Postgres %i', (major) => {
       )
       return rows.length > 0
     })
-    await sql.query(
-      `insert into aftercommit.delivery_workers (worker, process, lease_until) values ('new', 'p', 'infinity')`,
-    )
+    await beginLeaseByHand(sql, 'new')
     await sql.query(`update aftercommit.deliveries set token = 9, worker = 'new', attempts = 1`)
     await holder.query('commit')
     expect(await claimed).toEqual([])
@@ -94,7 +92,7 @@ test('after a look that found nothing left by the dead, the next claims do not l
   expect(await ask(3)).toEqual([true, false, false])
 })
 
-test('a dead worker that cannot be forgotten yet is not looked at with every renewal', async () => {
+test('a dead worker that cannot be forgotten yet is not looked at whenever a worker asks for news', async () => {
   const { worker, sql } = await openDelivering()
   await sql.query(`
     create table tries (n serial);
@@ -104,20 +102,27 @@ test('a dead worker that cannot be forgotten yet is not looked at with every ren
   const one = await worker({ clock: { ...systemClock, monotonic: () => now } })
   one.register(work(() => {}))
   await one.add(one.database, mails(1, { name: 'nobody can' }))
-  const lease = `select lease_until::text as at from aftercommit.delivery_workers where process = $1`
-  const at = async () => (await sql.query(lease, [one.process])).rows[0]?.at
+  // It has asked for news when it has seen the version that was set before.
+  const informed = async () => {
+    await sql.query('update aftercommit.delivery_state set version = version + 1')
+    one.nudged()
+    await eventually(
+      async () =>
+        (
+          await sql.query(
+            `select from aftercommit.delivery_workers, aftercommit.delivery_state where process = $1 and seen = version`,
+            [one.process],
+          )
+        ).rowCount === 1,
+    )
+  }
   // A worker that begins tries to forget the dead as well: that is behind it now. And the dead one comes with what it left.
-  await eventually(at)
+  await informed()
   await sql.query(`begin; ${DEAD};
     update aftercommit.deliveries set token = 5, worker = 'dead', attempts = 1; commit`)
-  const renewed = async () => {
-    const before = await at()
-    one.nudged()
-    await eventually(async () => (await at()) !== before)
-  }
   const tries = async () => (await sql.query('select from tries')).rowCount
   await eventually(tries)
-  for (let n = 0; n < 5; n++) await renewed()
+  for (let n = 0; n < 5; n++) await informed()
   expect(await tries()).toBe(1)
   now += 30_000
   await eventually(async () => {

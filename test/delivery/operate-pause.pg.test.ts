@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { hurriedClock } from '../log/support/hurried-clock.ts'
 import { eventually } from '../support/eventually.ts'
+import { beginLeaseByHand } from './support/by-hand.ts'
 import { mails, work } from './support/open-delivering.ts'
 import { gate, openOperating } from './support/open-operating.ts'
 
@@ -73,10 +74,10 @@ test('a paused destination is left alone while the same work goes elsewhere', as
 
 test('a pause that a worker does not confirm says how many have not, and stands', async () => {
   const { deliveries, sql } = await openOperating({ clock: hurriedClock(20) })
-  await sql.query(
-    `insert into aftercommit.delivery_workers (worker, process, lease_until)
-     select 'silent ' || n, 'p', now() + interval '1 hour' from generate_series(1, 2) n`,
-  )
+  for (const lease of ['silent 1', 'silent 2']) {
+    await beginLeaseByHand(sql, lease)
+    await sql.query(`insert into aftercommit.delivery_workers (worker, process) values ($1, 'p')`, [lease])
+  }
   await expect(deliveries.pause(MAIL)).rejects.toMatchObject({
     code: 'TIMED_OUT',
     message: expect.stringContaining('2 workers have not confirmed it within 10 s'),
@@ -99,9 +100,7 @@ test('work of a paused destination that a dead worker left is not taken up until
   const sent: unknown[] = []
   await one.add(one.database, mails(1, { destination: 'https://a.example' }))
   await deliveries.pause({ destination: 'https://a.example' })
-  await sql.query(
-    `insert into aftercommit.delivery_workers (worker, process, lease_until) values ('gone', 'p', '-infinity')`,
-  )
+  await sql.query(`insert into aftercommit.delivery_workers (worker, process) values ('gone', 'p')`)
   await sql.query(`update aftercommit.deliveries set token = 1, worker = 'gone', attempts = 1, alone = true`)
   one.register(work(({ attempt }) => void sent.push(attempt)))
   one.register(work(() => void sent.push('other'), { name: 'other' }))

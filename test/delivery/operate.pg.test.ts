@@ -5,6 +5,7 @@ import { parseRetry } from '../../src/runtime/index.ts'
 import { GiveUp } from '../../src/subscriptions/index.ts'
 import { connect } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
+import { beginLeaseByHand } from './support/by-hand.ts'
 import { mails, work } from './support/open-delivering.ts'
 import { gate, openOperating } from './support/open-operating.ts'
 
@@ -68,9 +69,7 @@ test('what a worker that is gone had claimed is not shown as running', async () 
   await one.add(one.database, mails(1))
   await sql.query(`update aftercommit.deliveries set token = 1, worker = 'gone', attempts = 1`)
   expect(await deliveries.count()).toEqual({ waiting: 0, running: 0, scheduled: 0, retrying: 1, paused: 0 })
-  await sql.query(
-    `insert into aftercommit.delivery_workers (worker, process, lease_until) values ('gone', 'p', now() + interval '1 minute')`,
-  )
+  await beginLeaseByHand(sql, 'gone')
   expect(await deliveries.count()).toMatchObject({ running: 1, retrying: 0 })
 })
 

@@ -1,8 +1,8 @@
 /** A backlog of first attempts belongs to one process; what it cannot begin next becomes rows for the others. */
-import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { gate } from '../subscriptions/support/open-subscriptions.ts'
 import { eventually } from '../support/eventually.ts'
+import { beginLeaseByHand } from './support/by-hand.ts'
 import { openDelivering, work } from './support/open-delivering.ts'
 import { never, type reaction as Reaction, reaction, savedReactions } from './support/reacting.ts'
 
@@ -51,10 +51,10 @@ it('calls that wait behind a full process are run by another one, each of them o
 
 it('as many calls become rows as another live worker has places, and ordered calls stay where their order is known', async () => {
   const { sql, one, ask, open, rows } = await openBusy()
+  await beginLeaseByHand(sql, 'busy')
   await sql.query(
-    `insert into aftercommit.delivery_workers (worker, process, lease_until, names)
-     values ('busy', $1, now() + interval '1 minute', '[{"kind": "effect", "name": "mail"}]')`,
-    [randomUUID()],
+    `insert into aftercommit.delivery_workers (worker, process, names)
+     values ('busy', 'busy', '[{"kind": "effect", "name": "mail"}]')`,
   )
   one.nudged()
   const ordered = Array.from({ length: 4 }, (_, n) => ask({ key: `k${n}` }))

@@ -17,9 +17,7 @@ test('a row that is claimed by a worker without a lease is taken up by another',
     `insert into aftercommit.deliveries (segment, id, lane, owner, payload, attempts, token, worker)
      select 1, nextval('aftercommit.delivery_ids'), lane, 'shop', '{"n":2}', 1, 7, 'gone' from aftercommit.delivery_lanes`,
   )
-  await sql.query(
-    `insert into aftercommit.delivery_workers (worker, process, lease_until) values ('gone', '', '-infinity')`,
-  )
+  await sql.query(`insert into aftercommit.delivery_workers (worker, process) values ('gone', '')`)
   one.wake()
   await eventually(() => done.length === 2)
 })
@@ -40,9 +38,7 @@ test('what a dead worker left keeps the limit of its destination', async () => {
   const one = await worker()
   await one.add(one.database, mails(10, { destination: 'erp' }))
   await saveLimits(one.database, [{ destination: 'erp', concurrency: 1, rate: null, burst: null }])
-  await sql.query(
-    `insert into aftercommit.delivery_workers (worker, process, lease_until) values ('dead', 'p', '-infinity')`,
-  )
+  await sql.query(`insert into aftercommit.delivery_workers (worker, process) values ('dead', 'p')`)
   await sql.query(`update aftercommit.deliveries set token = 5, worker = 'dead', attempts = 1 where id <= 5`)
   let [running, most, done] = [0, 0, 0]
   const run = async () => {
@@ -65,9 +61,7 @@ test('one suspect whose destination rests does not keep those of other destinati
   await sql.query(
     `insert into aftercommit.destinations (destination, resting_until) values ('resting', now() + interval '1 hour')`,
   )
-  await sql.query(
-    `insert into aftercommit.delivery_workers (worker, process, lease_until) values ('dead', 'p', '-infinity')`,
-  )
+  await sql.query(`insert into aftercommit.delivery_workers (worker, process) values ('dead', 'p')`)
   await sql.query(`update aftercommit.deliveries set token = 5, worker = 'dead', attempts = 1`)
   const done: string[] = []
   one.register(work(({ destination }) => void done.push(destination)))

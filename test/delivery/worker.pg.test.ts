@@ -199,12 +199,12 @@ test('a worker whose lease ran out changes nothing when it ends its work', async
   await eventually(() => begun)
   // Should it be the first to notice, it would be the one that takes up what it had.
   one.unregister('effect', 'mail')
-  await sql.query(`update aftercommit.delivery_workers set lease_until = '-infinity' where process = $1`, [one.process])
+  await sql.query(`update aftercommit.processes set lease_until = '-infinity' where process = $1`, [one.process])
   const second: number[] = []
   two.register(work(async ({ attempt }) => void second.push(attempt)))
   await eventually(() => second.length === 1)
   await eventually(async () => (await sql.query('select from aftercommit.deliveries')).rowCount === 0)
-  one.nudged()
+  one.processLease.look()
   await eventually(() => aborted)
   release()
   await one.service.stop()

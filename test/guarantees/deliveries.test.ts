@@ -133,7 +133,7 @@ it('a process that slept past its lease changes nothing when it wakes', async ()
   sleeper.kill('SIGSTOP')
   await eventually(async () => {
     // Again if need be: a renewal that it had sent before it slept may come after.
-    await game.sql.query(`update aftercommit.delivery_workers set lease_until = '-infinity' where process = $1`, [
+    await game.sql.query(`update aftercommit.processes set lease_until = '-infinity' where process = $1`, [
       sleeper.process,
     ])
     return game.calls('begin').some(({ pid }) => pid === other.pid)
@@ -294,7 +294,8 @@ async function tellRest(sql: pg.Client): Promise<string> {
     `select segment, id::text, worker, alone, attempts, run_at > now() as later, token is not null as claimed from aftercommit.deliveries`,
   )
   const { rows: workers } = await sql.query(
-    `select worker, process, lease_until > now() as alive, locks, running from aftercommit.delivery_workers`,
+    `select w.worker, w.process, l.lease is not null as alive, w.running
+       from aftercommit.delivery_workers w left join aftercommit.live_leases l on l.lease = w.worker`,
   )
   return JSON.stringify({ left, workers }, null, 1)
 }

@@ -7,10 +7,12 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import type { AftercommitOptions } from '../../src/options.ts'
+import { mails, openWorker, work } from '../delivery/support/open-delivering.ts'
 import { hurriedClock } from '../log/support/hurried-clock.ts'
 import { follow, instance, type OpenLog, SERVERS } from '../log/support/open-log.ts'
 import { copyAsStandby, ownServer, temporaryFolder } from '../log/support/own-server.ts'
 import { makePartitionsSmall, publishFrontier } from '../log/support/small-partitions.ts'
+import { gate } from '../subscriptions/support/open-subscriptions.ts'
 import { connect, testDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { collectingLogger } from '../support/logger.ts'
@@ -265,6 +267,51 @@ it('a standby is not followed; once promoted it is a new epoch, and readers beyo
   await again.sees(last)
   expect(again.events).toHaveLength(7)
   expect((await epochs(promoting)).at(-1)).toMatchObject({ epoch: 2, began_after: String(shared) })
+})
+
+it('work that was done in a history that is lost is done again, although its worker lives', async () => {
+  const primary = await ownServer()
+  const proxy = await createProxy(primary.url)
+  const ac = instance({ database: proxy.url, clock })
+  await ac.migrate()
+  const reader = follow(ac.log)
+  await reader.sees(await publishedAfter({ ac, sql: await connect(primary.url) }, 1))
+  const { passed, open } = gate()
+  const done: unknown[] = []
+  const worker = await openWorker(proxy.url)
+  worker.register(
+    work(async ({ payload }) => {
+      await passed
+      done.push(payload)
+    }),
+  )
+  await worker.add(worker.database, mails(5))
+  const claimed = async (url: string) => {
+    const client = await connect(url)
+    const { rows } = await client.query(
+      'select count(*)::int as all, count(token)::int as claimed from aftercommit.deliveries',
+    )
+    await client.end()
+    return rows[0]
+  }
+  await eventually(async () => (await claimed(primary.url)).claimed === 5)
+  await primary.stop()
+  const copy = await copyAsStandby(primary)
+  await primary.start()
+  open()
+  await eventually(async () => (await claimed(primary.url)).all === 0)
+  expect(done).toHaveLength(5)
+
+  const standby = await ownServer({ dataDir: copy })
+  expect(await claimed(standby.url)).toEqual({ all: 5, claimed: 5 })
+  const promoting = await connect(standby.url)
+  await promoting.query('select pg_promote()')
+  // The lease of the worker did not run out meanwhile, however slow the machine is.
+  await promoting.query(`update aftercommit.processes set lease_until = clock_timestamp() + interval '1 hour'`)
+  proxy.switchUpstream(standby.url)
+  proxy.dropAll()
+  await eventually(async () => (await claimed(standby.url)).all === 0)
+  expect(done).toHaveLength(10)
 })
 
 /** Installed where it is: a copy of a database, as other tests use, is a fork of history and begins with epoch 2. */

@@ -174,7 +174,7 @@ function keepWriting(sql: pg.Client) {
 async function owns(sql: pg.Client, worker: TestProcess): Promise<void> {
   await eventually(async () => {
     const { rows } = await sql.query(
-      `select r.pid from aftercommit.subscription_partitions p join aftercommit.processes r on r.process = p.owner`,
+      `select r.pid from aftercommit.subscription_partitions p join aftercommit.processes r on r.lease = p.owner`,
     )
     return rows[0]?.pid === worker.pid
   })

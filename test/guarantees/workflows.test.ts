@@ -268,7 +268,7 @@ it('a process that slept past its lease changes nothing when it wakes', async ()
   await play.start()
   await eventually(async () => {
     // Again if need be: a renewal that it had sent before it slept may come after.
-    await play.sql.query(`update aftercommit.delivery_workers set lease_until = '-infinity' where worker = $1`, [
+    await play.sql.query(`update aftercommit.processes set lease_until = '-infinity' where lease = $1`, [
       rows[0].worker,
     ])
     return (await play.history('a')).includes('done')

@@ -880,6 +880,34 @@ commit;
 begin;
 set local lock_timeout = 800;
 set local search_path = pg_catalog, pg_temp;
+-- why: one lease per process says that the process lives; terms of subscriptions and tokens of claims name it.
+-- locks: ACCESS EXCLUSIVE on processes, subscription_partitions and delivery_workers, for milliseconds; no table is rewritten.
+-- older: refuse
+
+-- Leases of older processes end here: the new build takes subscriptions and claims up under leases of its own.
+alter table "aftercommit".processes drop column lease;
+alter table "aftercommit".processes add column lease text;
+update "aftercommit".processes set lease_until = null;
+comment on column "aftercommit".processes.locked is 'Whether the lock proves that the process lives; behind a pooler only the end of the lease does.';
+comment on column "aftercommit".processes.lease is
+  'Name of the lease of the process, new after each loss: subscriptions and claims name it. Null while the process has none.';
+comment on column "aftercommit".processes.lease_until is 'End of that lease unless it is renewed.';
+
+alter table "aftercommit".subscription_partitions drop column lease_until;
+update "aftercommit".subscription_partitions set term = term + 1, owner = null where owner is not null;
+comment on column "aftercommit".subscription_partitions.owner is 'Lease of the process that runs the subscription; without that lease nobody does.';
+
+alter table "aftercommit".delivery_workers drop column lease_until;
+alter table "aftercommit".delivery_workers drop column locks;
+comment on column "aftercommit".delivery_workers.worker is 'Lease of the process; without that lease its claims are free.';
+insert into "aftercommit".migrations (version, name, checksum, applied_by, breaks_older)
+values (14, 'one_lease_per_process', 'f4f1d6ddc20971817c5485eb0a383452f66ffa8cd4f421e7e5b0a06f1315a5ac',
+        pg_catalog.concat_ws(' ', session_user, pg_catalog.current_setting('application_name')), true);
+commit;
+
+begin;
+set local lock_timeout = 800;
+set local search_path = pg_catalog, pg_temp;
 -- grants: emit
 -- Notes that a table is captured, for capture(), which runs as its caller. Refuses an aggregate type that has another source of
 -- events, and a caller who may not make triggers on the table.
@@ -1748,7 +1776,7 @@ begin
     select least(case when d.opened_at is null then p_wanted else 1 end, p_places,
                  d.concurrency - coalesce(sum((w.running ->> p_destination)::integer), 0)) into v_granted
       from "aftercommit".delivery_workers w
-     where w.lease_until > clock_timestamp();
+      join "aftercommit".live_leases l on l.lease = w.worker;
   end if;
   if d.rate is not null then
     -- A bucket that cannot hold one would never give one.
@@ -1954,7 +1982,8 @@ declare
   v_suspect record;
 begin
   -- Locked, so that nobody forgets this worker while its claim is not yet to be seen.
-  perform from "aftercommit".delivery_workers where worker = p_worker and lease_until > v_now for key share;
+  perform from "aftercommit".delivery_workers w
+   where w.worker = p_worker and exists (select from "aftercommit".live_leases l where l.lease = p_worker) for key share;
   if not found then
     raise exception 'The lease of this worker ran out, so nothing was claimed.' using errcode = 'AC010';
   end if;
@@ -1962,7 +1991,8 @@ begin
     update "aftercommit".delivery_workers set running = p_running where worker = p_worker and running <> p_running;
   end if;
 
-  if p_suspects and exists (select from "aftercommit".delivery_workers where lease_until <= v_now) then
+  if p_suspects and exists (
+    select from "aftercommit".delivery_workers w where not exists (select from "aftercommit".live_leases l where l.lease = w.worker)) then
     -- The first of each destination: one that takes nothing now must not keep the others waiting. A claimed row was due, so
     -- rows that are due later are not looked at. Who is alive is asked with the same snapshot: claims may be younger than this one.
     for v_suspect in
@@ -1975,7 +2005,7 @@ begin
          select d.segment, d.id, d.token
            from "aftercommit".deliveries d
           where d.lane = l.lane and d.run_at <= v_now and d.token is not null
-            and not exists (select from "aftercommit".delivery_workers w where w.worker = d.worker and w.lease_until > v_now)
+            and not exists (select from "aftercommit".live_leases g where g.lease = d.worker)
           order by d.run_at, d.id
           limit 1) d
        where p.kind is null and t.destination is null
@@ -2256,7 +2286,8 @@ begin
   for v_of in select distinct a.kind, a.name from jsonb_to_recordset(p_lanes) as a(kind text, name text) loop
     select count(*)::integer * p_places into v_room
       from "aftercommit".delivery_workers w
-     where w.worker <> p_worker and w.lease_until > v_now
+      join "aftercommit".live_leases g on g.lease = w.worker
+     where w.worker <> p_worker
        and w.names @> jsonb_build_array(jsonb_build_object('kind', v_of.kind, 'name', v_of.name));
     if v_room > 0 then
       select v_room - count(*)::integer into v_room
@@ -2504,7 +2535,7 @@ declare
   v_known text;
   v_content bytea;
 begin
-  if p_level < 0 then
+  if p_level < 14 then
     raise exception 'The schema was migrated by a newer aftercommit, which processes of this version must not write to; nothing was emitted.'
       using errcode = 'AC015';
   end if;
@@ -2611,7 +2642,7 @@ set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off 
 declare
   v_conflict record;
 begin
-  if p_level < 0 then
+  if p_level < 14 then
     raise exception 'The schema was migrated by a newer aftercommit, which processes of this version must not write to; nothing was emitted.'
       using errcode = 'AC015';
   end if;
@@ -2726,7 +2757,7 @@ declare
   v_known text := "aftercommit".place_of_id(p_id, v_content);
   v_position bigint;
 begin
-  if p_level < 0 then
+  if p_level < 14 then
     raise exception 'The schema was migrated by a newer aftercommit, which processes of this version must not write to; nothing was emitted.'
       using errcode = 'AC015';
   end if;
@@ -2897,9 +2928,15 @@ begin
     -- moved one beyond it: they go on.
     -- The new term keeps a process that still remembers the other history from writing over them.
     update "aftercommit".subscription_partitions
-       set term = term + 1, owner = null, lease_until = null, clean = true,
+       set term = term + 1, owner = null, clean = true,
            epoch = case when v_renumbered or position > greatest(v_sequence, o_head) or position >= v_late
                      then epoch else v_state.epoch end;
+    -- What a process believes to hold may belong to the other history: each lease ends, and with it what names it. Claims
+    -- of work that was done in the other history only would be held for as long as their worker lives.
+    update "aftercommit".processes set lease = null, lease_until = null where lease is not null;
+    update "aftercommit".deliveries d
+       set token = null, worker = null, alone = false, attempts = greatest(d.attempts - 1, 0)
+     where (d.segment, d.id) in (select c.segment, c.id from "aftercommit".deliveries c where c.token is not null for update skip locked);
   else
     o_began := null;
     -- There is no witness yet, or retention has passed it: the newest event that is final takes its place.
@@ -3464,8 +3501,8 @@ language plpgsql as $aftercommit$
 declare
   v_worker text;
 begin
-  select worker into v_worker from "aftercommit".delivery_workers
-   where worker = p_worker and lease_until > clock_timestamp() for key share;
+  select w.worker into v_worker from "aftercommit".delivery_workers w
+   where w.worker = p_worker and exists (select from "aftercommit".live_leases l where l.lease = p_worker) for key share;
   return v_worker;
 end
 $aftercommit$;
@@ -3639,7 +3676,7 @@ declare
   v_deleted text[];
   v_answers text := '';
 begin
-  if p_level < 0 then
+  if p_level < 14 then
     raise exception 'The schema was migrated by a newer aftercommit, which processes of this version must not write to; nothing was written.'
       using errcode = 'AC015';
   end if;
@@ -3871,17 +3908,36 @@ comment on column "aftercommit".observer_runs.created_at is 'When the run was re
 comment on column "aftercommit".observer_runs.observer is 'Name of the observer.';
 comment on column "aftercommit".observer_runs.event_type is 'Type of the event.';
 comment on view "aftercommit"."observer_runs" is 'One row per observer and event it acted on: its actions, their outcome and how long they took.';
+-- grants: run
+-- The processes that live, by their leases. `lockless`: the lock that proves the process alive is not held, so the process
+-- is gone unless it reconnects within a second. The lock is looked up only by queries that read this column. The time is
+-- that of the statement: its snapshot may be older than the last renewal, and a process must not look dead for that.
+create or replace view "aftercommit".live_leases as
+  select p.lease, p.process, p.lease_until,
+         p.locked and not exists (
+           select from pg_catalog.pg_locks l
+            where l.locktype = 'advisory' and l.granted and l.objsubid = 1
+              and l.database = (select oid from pg_catalog.pg_database where datname = current_database())
+              and (l.classid::bigint << 32 | l.objid::bigint) = pg_catalog.hashtextextended(p.lock_key, 0)) as lockless
+    from "aftercommit".processes p
+   where p.lease_until > statement_timestamp();
+comment on column "aftercommit".live_leases.lease is 'Name of the lease: owner of subscriptions, worker of claims.';
+comment on column "aftercommit".live_leases.process is 'The process that has it.';
+comment on column "aftercommit".live_leases.lease_until is 'When it ends unless it is renewed.';
+comment on column "aftercommit".live_leases.lockless is 'The lock that proves the process alive is not held.';
+comment on view "aftercommit"."live_leases" is 'The processes that live, by their leases. `lockless`: the lock that proves the process alive is not held, so the process is gone unless it reconnects within a second. The lock is looked up only by queries that read this column. The time is that of the statement: its snapshot may be older than the last renewal, and a process must not look dead for that.';
 -- grants: read
 -- Where each subscription stands, one row per partition.
 create or replace view "aftercommit".checkpoints as
-  select id as subscription_id, partition, position, last_event_id, updated_at, owner
-    from "aftercommit".subscription_partitions;
+  select p.id as subscription_id, p.partition, p.position, p.last_event_id, p.updated_at,
+         (select l.process from "aftercommit".live_leases l where l.lease = p.owner) as owner
+    from "aftercommit".subscription_partitions p;
 comment on column "aftercommit".checkpoints.subscription_id is 'Name of the subscription.';
 comment on column "aftercommit".checkpoints.partition is 'Number of the partition; 0 where the subscription has one.';
 comment on column "aftercommit".checkpoints.position is 'Every event at or below this position is done, parked or a dead letter.';
 comment on column "aftercommit".checkpoints.last_event_id is 'The event at that position.';
 comment on column "aftercommit".checkpoints.updated_at is 'When the checkpoint was last written.';
-comment on column "aftercommit".checkpoints.owner is 'The process that holds the lease; null for none.';
+comment on column "aftercommit".checkpoints.owner is 'The process that runs it; null for none.';
 comment on view "aftercommit"."checkpoints" is 'Where each subscription stands, one row per partition.';
 -- grants: read
 -- Events that a relay has published, with the time of their batch.
@@ -3935,16 +3991,16 @@ values ('capture/register_capture', 'function', 'register_capture', null, '04a4b
        ('capture/uncapture', 'function', 'uncapture', null, 'fb3d54317be6e523fb882127b7892f12cdc77aef286c0d92f449462eb06e7fad', 1),
        ('delivery/add_deliveries', 'function', 'add_deliveries', null, 'eda6e5b750e26552dd954f1d5451347a2dbdb1f579dfab63e5a9160c90e914b2', 1),
        ('delivery/busy_lanes', 'function', 'busy_lanes', null, '3c04c9e95a95684b6d9c71bc6de2e00a69bbdca78aa9dae2d495a3796c350ad3', 1),
-       ('delivery/grant_deliveries', 'function', 'grant_deliveries', null, 'caa8ae9683d1f72ab637541130c10a8a050345df3932f5b4418e11c784eed249', 1),
+       ('delivery/grant_deliveries', 'function', 'grant_deliveries', null, '67a0d5b977ea8242974bd02841142e308174c5b0d76bfbd5516deb6d103231e0', 1),
        ('delivery/due_lanes', 'function', 'due_lanes', null, '90a0fee5c9a8660cb6a2c3552f89a1ec88906c484774ef30b084f1ede3793120', 1),
        ('delivery/first_in_turn', 'function', 'first_in_turn', null, '9540219e0653c58c9d38457048ac1e59395dba46ea9685987794af7182b2fbb3', 1),
-       ('delivery/claim_deliveries', 'function', 'claim_deliveries', null, '348ed4d71abf959ce2c3bf1c3a87f8e986a0f9a879c2c2a660e687ef1931640c', 1),
+       ('delivery/claim_deliveries', 'function', 'claim_deliveries', null, '5fcc7cd936ff3b27662c2d2a6bd6a56e658f5bf0fae680ba90e66b444e16bf12', 1),
        ('delivery/delivery_lane', 'function', 'delivery_lane', null, 'd1eef430ea897088e338c6c3e18dcd709d0e5998b443ea362f4cd150c582d734', 1),
        ('delivery/delivery_lane_numbers', 'function', 'delivery_lane_numbers', null, '4c81e3644a51ef285b026ba8168e72cc3dd5453bd12ae4e777f34ade77dbf9d8', 1),
        ('delivery/has_due_deliveries', 'function', 'has_due_deliveries', null, '2c4e883d3660bcb0f0916fcda5ef70382d2fcc2a0762263bd468645f338b3a58', 1),
        ('delivery/next_delivery_ms', 'function', 'next_delivery_ms', null, '59fc960bf4cdb958ac93f0c6d501f23212d38881d7c13210b39e766201e34121', 1),
        ('delivery/rotate_deliveries', 'function', 'rotate_deliveries', null, '33dd4711704710f957e20e5fc0a1819210dd485673894b06cd601a7cc6c05be2', 1),
-       ('delivery/surplus_room', 'function', 'surplus_room', null, 'a52a8225782b6ded6552d81167120914797ad52d9c93fe0e8ee6eed97f6d1a23', 1),
+       ('delivery/surplus_room', 'function', 'surplus_room', null, '59dcb0c9fe57e9d730d701ba952541afead4014d0acdc1fdeb6684f43c7e7bcd', 1),
        ('log/has_session', 'function', 'has_session', null, 'eea298bc6e14665ed8277280dcc7f4c37a4de06b7a9e3a3a34856e38c1957c40', 1),
        ('log/session_metadata', 'function', 'session_metadata', null, 'b5ee849c8e00a5b2a1a6e84769dd971be2fdc755d90d978eb7cdf18bb50b0728', 1),
        ('log/may_break_limits', 'function', 'may_break_limits', null, 'dc23804906b42eb70342bf952b6ef0a48c0e2a971e0a1ffcf3a4dabcfb19976d', 1),
@@ -3953,14 +4009,14 @@ values ('capture/register_capture', 'function', 'register_capture', null, '04a4b
        ('log/content_of', 'function', 'content_of', null, '5222422236d196f679f523837641d35f7d8465ae1859ad0fb5ce13487e3912db', 1),
        ('log/place_of_id', 'function', 'place_of_id', null, '9db09c3c2a7c7694a0a03b4e9edacb9da8bb8548b798ec4f65ffe3afd133f0d6', 1),
        ('log/next_version', 'function', 'next_version', null, 'e6ed26ba5d5e54c1cd9d5d0dcfb1b251a824cb012ac0be3a7a31ab73afa0197f', 1),
-       ('log/append', 'function', 'append', null, '97d093478422bc81cd99a656a7cf94816d422e825be8ab779745f05bad23f727', 1),
-       ('log/append_many', 'function', 'append_many', null, 'e437bd65e60f34ca8dec79b9f80a48f04219d208cd82bbcbfe25fe40768a2f54', 1),
-       ('log/append_own', 'function', 'append_own', null, '995929b51c52f77676f2d835fc639d56bb0ed2e895374571aae1cc1b5e05bda8', 1),
+       ('log/append', 'function', 'append', null, 'c4a71d0cb7f33fdd94ece9b4a522d83045d9177f23e731e7bf044bfb8c89a400', 1),
+       ('log/append_many', 'function', 'append_many', null, 'cae997ac16b3444d36bb56226397d9d488a798f420c5bad7e89b3a2510afbd86', 1),
+       ('log/append_own', 'function', 'append_own', null, 'ec392cd786b9e94adf5ec728954e15432be524db36d92ca950725a8e369b400f', 1),
        ('log/log_identity', 'function', 'log_identity', null, '5a103ba1d69f974c953683c99b1c74b1205d852c5e3657b3ba21ccc856847f86', 1),
        ('log/witness_is_gone', 'function', 'witness_is_gone', null, '59c24d5ae211a728e2312346432f131965c75b04f786e853ec07dbeb3f8f01af', 1),
        ('log/unbroken_from', 'function', 'unbroken_from', null, 'd0a22e4c8b0b373028d886b0e8215ea1814de6bfc8802ce9a7e4892b34ca867a', 1),
        ('log/first_late', 'function', 'first_late', null, 'b3bc8f4b03c80b634a9489f6d83da07b17be8850b131d829cf56399c5fbc4f7e', 1),
-       ('log/check_log', 'function', 'check_log', null, '0aa055e9c24641acf8ce612a77fd1bcf776c091f832aff5c523cff8ff10d299f', 1),
+       ('log/check_log', 'function', 'check_log', null, '8b5d31b7dabfd5ba40501d3a1582667cff0b8567f399eace6c3003cc92825324', 1),
        ('log/declare_stream', 'function', 'declare_stream', null, '12559c9c9481b7f42a0892ea6684ac469bf37cb305509a01af84a07dd2f6528f', 1),
        ('log/emit', 'function', 'emit', null, '07bf5aaf3febf6aa8861b281cc208b2a34f767ce8152d1df90cd8b51ba5e6138', 1),
        ('log/invalidate', 'function', 'invalidate', null, '320a6687032d42a9c1eaee5169e2b00af98bef73600ab98648bb1a144b4527c0', 1),
@@ -3974,11 +4030,11 @@ values ('capture/register_capture', 'function', 'register_capture', null, '04a4b
        ('subscriptions/save_checkpoint', 'function', 'save_checkpoint', null, 'f5c5dbcac73844a799f2b8807dee570c4540cf2702efd63244321719473f8510', 1),
        ('workflows/commit_step', 'function', 'commit_step', null, '9d7710246577d28b79f1365d652fd85ad63b5a3ac537d739f9c24428f032ffd4', 1),
        ('workflows/holds_events', 'function', 'holds_events', null, 'db22c726dc5c61f5a0939e74e29b20dd50a72e82cd7d3859fa8bc7ae168e4214', 1),
-       ('workflows/live_worker', 'function', 'live_worker', null, '6a8ac6913ae243e9fdf283e648b9f7bb516d3390164c34de138e176b8526f340', 1),
+       ('workflows/live_worker', 'function', 'live_worker', null, '8454ca25f932435721149b94cefc92e6c5766a4810098033972fcb90bb9d17ea', 1),
        ('workflows/workflow_events', 'function', 'workflow_events', null, 'cc001d486df3f92a659d1db1314f2372068c30f26f84fc591ec087fc7196d8ff', 1),
        ('workflows/load_step', 'function', 'load_step', null, '00f0e35b118837cc754c1e5ae391c33c5531c57da868627f3ec4a8ba3ba41dce', 1),
        ('workflows/open_step', 'function', 'open_step', null, 'b430bb76c2b13932911c973ed588d8a2ef2130e13a7b27a19681b71081dd0703', 1),
-       ('workflows/workflow_commit', 'function', 'workflow_commit', null, '787a9e6766738e42b431799c5b6fa8f5a6e7ac043fa5ccbe496e19afaf16dcc6', 1),
+       ('workflows/workflow_commit', 'function', 'workflow_commit', null, '4814b2a489f17c69a10b059d65a8d18e07917c012b1d064be0e045f587fca238', 1),
        ('workflows/workflow_load', 'function', 'workflow_load', null, 'faa5fa5cb2d7312d85275505696e659658fb0ae76ccac13ab8199c59a139c54e', 1),
        ('workflows/workflow_try', 'function', 'workflow_try', null, '5982cf440c9f0968052597e6849b71013d38e2db7e8a2e7f796a38b61ed662a5', 1),
        ('delivery/delivery_bell', 'trigger', 'bell', 'deliveries', 'aa7e9108da8c1cb9f955541f8ef4c87158198d8888a6b011790aee997eed4595', 1),
@@ -3986,7 +4042,8 @@ values ('capture/register_capture', 'function', 'register_capture', null, '04a4b
        ('log/keep_history', 'trigger', 'keep_history', 'events', 'eb200038d7c3cfdf217814d5788bf4e6f3a1e377b48fbd4f21514c5408a946be', 1),
        ('dead-letters/dead_letters', 'view', 'dead_letters', null, '9ce14c9fad9334bd0f7b57d5cf6c94cc27b70a210188037a132e0c325dd247e6', 1),
        ('observers/observer_runs', 'view', 'observer_runs', null, '42c3d8c94e7491aa97618626249294849b04878950dabd9a44acfd4e9573c959', 1),
-       ('subscriptions/checkpoints', 'view', 'checkpoints', null, '91b4199a205d778fcdaf33a64d500b5543b1719b787de271322c3bf69995245a', 1),
+       ('processes/live_leases', 'view', 'live_leases', null, 'f1337701ad4bc19ce40c5efd5e99416d7dbb6ee5293cffc502368df4dedcdead', 1),
+       ('subscriptions/checkpoints', 'view', 'checkpoints', null, 'e91660fff1aad61f2889ddc2b71abb9a1bfd1fedb8d65854fc4bd3d6b698c234', 1),
        ('subscriptions/outbox', 'view', 'outbox', null, 'ed31b76976b6f8658a07ca7e7f11a091ebac6e9af0f52c3ecec816923756cc0e', 1),
        ('subscriptions/processed_events', 'view', 'processed_events', null, '6e15a287b020a5f1bd92bb4168df4ac99e1c13e22532e307fbe54e56b55adf7e', 1),
        ('log/first_identity', 'data', null, null, '3c0f2205c9a079902042facc2fe29e12a7d672d48cc8fc71b2ee0d5fb24c5c6c', 1),

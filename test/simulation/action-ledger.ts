@@ -68,7 +68,7 @@ export class ActionLedger {
     const position = Number(event.position)
     const row = this.#store.deliveries.get(Number(claim.id))
     const isHeld = row?.token === claim.token.toString()
-    const live = [...this.#store.workers.values()].filter(({ leaseUntil }) => leaseUntil > this.#store.now)
+    const live = [...this.#store.workers.values()].filter(({ worker }) => this.#store.lives(worker))
     const what = `row ${claim.id} of ${owner} for event ${position} in ${process}`
     if (!isHeld && live.some((one) => one.process === process))
       this.#fail(`called twice: ${what} begins, and its worker has a lease but not this row`)
@@ -139,7 +139,7 @@ export class ActionLedger {
   /** Who began the call may still write what becomes of it. Else the call is given up, and may go on outside for a while. */
   #isPresent(call: LedgerCall | LaterCall): boolean {
     if (!('row' in call)) return call.term === this.#store.partitions.get(this.#plan.id)!.term
-    return (this.#store.workers.get(call.worker ?? '')?.leaseUntil ?? 0) > this.#store.now
+    return this.#store.lives(call.worker ?? null)
   }
 
   /** Later events of its key need not wait for it. */

@@ -1,4 +1,5 @@
 /** The processes of a run, each with the production keeper and runners, and their end and restart. */
+import { LeaseKeeper } from '../../src/processes/index.ts'
 import { createHealth, createRegistry, silentLogger } from '../../src/runtime/index.ts'
 import { type CallContext, type Definition, type HandlerContext, toDefinition } from '../../src/subscriptions/index.ts'
 import { Keeper } from '../../src/subscriptions/keeper.ts'
@@ -17,6 +18,7 @@ export interface Running {
   readonly process: Process
   readonly path: Path
   readonly tailer: SimulatedTailer
+  readonly processLease: LeaseKeeper
   readonly keeper: Keeper
   readonly observers: readonly SimulatedObserver[]
 }
@@ -64,11 +66,15 @@ export class Cluster {
   }
 
   /** As a rolling restart does it: subscriptions first, so that nothing more is asked of the workers. */
-  stop({ process, keeper, observers }: Running): void {
+  stop({ process, processLease, keeper, observers }: Running): void {
     process.world.note(() => `${process.name} is asked to stop`)
     const gone = () => this.kill(process, 0)
     const stopped = keeper.stop().catch(() => {})
-    stopped.then(() => Promise.all(observers.map((one) => one.delivering.service.stop()))).then(gone, gone)
+    const stopObserver = async ({ delivering, processLease: lease }: SimulatedObserver) => {
+      await delivering.service.stop()
+      await lease.stop()
+    }
+    stopped.then(() => Promise.all([processLease.stop(), ...observers.map(stopObserver)])).then(gone, gone)
   }
 
   /** Processes with an open connection hear it after a moment. */
@@ -91,15 +97,17 @@ export class Cluster {
     const registry = createRegistry({ clock })
     const metricsOf = createSubscriptionMetrics(registry)
     const { database } = path
-    const keeper = new Keeper({
-      database,
-      clock,
-      logger,
-      metrics: registry,
-      health: createHealth({ clock }),
-      process: process.name,
-      autoRedrive: undefined,
+    const ground = { database, clock, logger, metrics: registry, health: createHealth({ clock }) }
+    const processLease = new LeaseKeeper({
+      ...ground,
+      info: { process: process.name, host: 'simulated', pid: 1, version: '0', configHash: '0' },
       lock: () => process.lock,
+    })
+    const keeper = new Keeper({
+      ...ground,
+      processLease,
+      willHear: () => false,
+      autoRedrive: undefined,
       drainMs: () => 5_000,
       place: async () => 1n,
       runnerParts: ({ id }) => ({
@@ -126,9 +134,13 @@ export class Cluster {
       observers.push(observer)
       keeper.add(this.#defineObserver(ledger, observer))
     }
-    this.places[place] = { process, path, tailer, keeper, observers }
+    this.places[place] = { process, path, tailer, processLease, keeper, observers }
     world.note(() => `${process.name} starts`)
-    for (const { delivering } of observers) void delivering.service.start()
+    void processLease.start()
+    for (const { delivering, processLease: lease } of observers) {
+      void lease.start()
+      void delivering.service.start()
+    }
     void keeper.start()
   }
 

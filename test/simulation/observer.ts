@@ -4,6 +4,7 @@ import type { AnyEvent } from '../../src/log/index.ts'
 import type { ActionRequest } from '../../src/observers/action.ts'
 import type { ObserverConfig } from '../../src/observers/config/index.ts'
 import { createExecutor, createRunningObserver, type Executor } from '../../src/observers/executor.ts'
+import { LeaseKeeper } from '../../src/processes/index.ts'
 import { createHealth, createRegistry, parseRetry, silentLogger } from '../../src/runtime/index.ts'
 import type { Handlers } from './handlers.ts'
 import { type Ledger, type LedgerCall, ownerOf } from './ledger.ts'
@@ -12,6 +13,8 @@ import type { Process } from './process.ts'
 
 export interface SimulatedObserver {
   readonly delivering: Delivering
+  /** Each observer is a worker, so each has a lease. */
+  readonly processLease: LeaseKeeper
   readonly executor: Executor
   /** As the engine begins: another process may have read before. */
   begin(): Promise<void>
@@ -33,14 +36,20 @@ export function createObserver(parts: ObserverParts): SimulatedObserver {
   const { process, path, ledger, handlers, termOf } = parts
   const { clock } = process
   const { database } = path
-  const delivering = createDelivering({
-    database,
-    clock,
-    logger: silentLogger,
+  const ground = {
+    ...{ database, clock, logger: silentLogger },
     metrics: createRegistry({ clock }),
     health: createHealth({ clock }),
-    process: process.name,
+  }
+  const processLease = new LeaseKeeper({
+    ...ground,
+    info: { process: `${process.name}#${ledger.plan.id}`, host: 'simulated', pid: 1, version: '0', configHash: '0' },
     lock: () => process.lock,
+  })
+  const delivering = createDelivering({
+    ...ground,
+    process: process.name,
+    processLease,
     willHear: () => process.lock.holds,
     storeStacks: false,
     concurrency: ledger.plan.places,
@@ -93,7 +102,7 @@ export function createObserver(parts: ObserverParts): SimulatedObserver {
     recordsAll: false,
     measure: () => {},
   })
-  return { delivering, executor, begin: () => reactions.begin() }
+  return { delivering, processLease, executor, begin: () => reactions.begin() }
 }
 
 function toConfig({ plan }: Ledger, run: (owner: string) => (request: ActionRequest) => unknown): ObserverConfig {

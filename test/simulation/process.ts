@@ -1,12 +1,11 @@
 /** A process that runs the code under test: it can be killed, stand still, and lose its connections. */
 import type { ProcessLock } from '../../src/postgres/index.ts'
+import { LEASE_MS } from '../../src/processes/index.ts'
 import { checkDelay, sleepBy } from '../../src/runtime/clock.ts'
 import type { Clock } from '../../src/runtime/index.ts'
 import type { Store } from './database/store.ts'
 import type { World } from './world.ts'
 
-/** A lock that is missing for longer means that the process must not go on. */
-const LACKS_AFTER_MS = 15_000
 const BEGAN = Date.UTC(2030, 0, 1)
 
 export class Process {
@@ -34,7 +33,6 @@ export class Process {
       setTimer: (ms, callback) =>
         checkDelay(ms) === Number.POSITIVE_INFINITY ? () => {} : this.after(checkDelay(ms), callback),
     }
-    store.processes.set(name, { locked: false })
     this.#gainLock()
   }
 
@@ -67,8 +65,8 @@ export class Process {
 
   get lock(): ProcessLock {
     const holds = this.#holdsLock
-    const lacks = !holds && this.world.now - this.#lacksSince > LACKS_AFTER_MS
-    return { holds, possible: true, gained: this.#gained, lacks }
+    const lacks = !holds && this.world.now - this.#lacksSince > LEASE_MS
+    return { holds, possible: true, gained: this.#gained, lacks, key: holds ? this.name : null }
   }
 
   /** The connection that holds the lock is gone; the process notices after `noticeMs` and gains it again after `backMs`. */

@@ -1,4 +1,5 @@
 /** Plays one run: everything in it follows from its seed. */
+import { LEASES_CHANGED } from '../../src/processes/index.ts'
 import { Cluster } from './cluster.ts'
 import type { Safety } from './database/safeties.ts'
 import { Store } from './database/store.ts'
@@ -54,7 +55,10 @@ export async function play(
       onLeft: (kind, owner, eventId, term) => byId.get(owner.split('/')[0]!)!.onLeft(kind, owner, eventId, term),
       onDone: (row) => byId.get(row.owner.split('/')[0]!)!.actions.onDone(row),
       onBell: () => cluster.tell(({ delivering }) => delivering.wake()),
-      onNudge: () => cluster.tell(({ delivering }) => delivering.nudged()),
+      onWord: (word) =>
+        cluster.tell(({ delivering, processLease }) =>
+          word === LEASES_CHANGED ? processLease.heardOfChange() : delivering.nudged(),
+        ),
     },
     new Set(without),
   )

@@ -31,7 +31,7 @@ it.each([
   // Nobody but the thief can take it from here.
   await sql.query(
     `update aftercommit.subscription_partitions p
-        set term = term + 1, owner = (select process from aftercommit.processes o where o.process <> p.owner)`,
+        set term = term + 1, owner = (select lease from aftercommit.processes o where o.lease <> p.owner)`,
   )
   await eventually(() => sink.messages.length === ids.length)
   fail()

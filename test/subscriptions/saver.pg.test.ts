@@ -24,8 +24,7 @@ async function open(toDatabase: (url: string) => Database = (url) => createDatab
     definition: '{}',
     position: 0n,
   })
-  const take = async () =>
-    (await takeLeases(database, 'me', [{ id: ID, generation }], [], { force: true, locked: false }))[0]!
+  const take = async () => (await takeLeases(database, 'me', [{ id: ID, generation }], { force: true }))[0]!
   const { logger, lines } = collectingLogger()
   const openSaver = async () => {
     const lease = await take()

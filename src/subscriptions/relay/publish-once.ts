@@ -34,8 +34,8 @@ export async function publishOnce(definition: Definition, parts: OnceParts): Pro
   const { generation } = await placeDefinition(database, definition)
   return database.transaction(async (tx) => {
     const wanted = { id: definition.id, generation }
-    // A name of its own: under the name of the process it would take the lease from a run of this very process.
-    const [lease] = await takeLeases(tx, `${parts.process}:once`, [wanted], [], { force: false, locked: false })
+    // A name that is no lease of a process: under that of this process it would take the subscription from its own run.
+    const [lease] = await takeLeases(tx, `${parts.process}:once`, [wanted], { force: false })
     if (lease === undefined) return 0
     if (lease.keptFrom > lease.position + 1n) throw historyLost(definition.id)
     const progress = new Progress(lease.position, lease.done)
@@ -56,7 +56,7 @@ export async function publishOnce(definition: Definition, parts: OnceParts): Pro
       )
     }
     if (events.length > 0) await saveCheckpoint(tx, lease, checkpoint)
-    await releaseLease(tx, lease, true)
+    await releaseLease(tx, lease, { clean: true, channel: null })
     return free.length
   })
 }

@@ -25,10 +25,18 @@ export async function claimByHand(
 }
 
 export async function enlistByHand(sql: pg.Client): Promise<void> {
+  await beginLeaseByHand(sql, 'by hand')
   await sql.query(
-    `insert into aftercommit.delivery_workers (worker, process, lease_until)
-     select 'by hand', 'by hand', 'infinity'
-      where not exists (select from aftercommit.delivery_workers where worker = 'by hand')`,
+    `insert into aftercommit.delivery_workers (worker, process) values ('by hand', 'by hand') on conflict do nothing`,
+  )
+}
+
+/** A process that is only a row, and lives for as long as the test. */
+export async function beginLeaseByHand(sql: pg.Client, lease: string): Promise<void> {
+  await sql.query(
+    `insert into aftercommit.processes (process, host, pid, version, config_hash, lease, lease_until)
+     values ($1, 'test', 1, '0', '0', $1, 'infinity') on conflict do nothing`,
+    [lease],
   )
 }
 

@@ -5,12 +5,14 @@ import { onTestFinished } from 'vitest'
 import { createDelivering, type Delivering, type DeliveryOptions, type Work } from '../../../src/delivery/index.ts'
 import { AftercommitEvent } from '../../../src/events/index.ts'
 import { createDatabase, type Database } from '../../../src/postgres/index.ts'
+import { LeaseKeeper } from '../../../src/processes/index.ts'
 import { createHealth, createRegistry, parseRetry, type Registry, systemClock } from '../../../src/runtime/index.ts'
 import { connect, type ServerKind, testDatabase, usualServer } from '../../support/database.ts'
 import { collectingLogger } from '../../support/logger.ts'
 
 export interface OpenWorker extends Delivering {
   readonly process: string
+  readonly processLease: LeaseKeeper
   readonly database: Database
   readonly metrics: Registry
   readonly lines: readonly string[]
@@ -38,32 +40,43 @@ export async function openWorker(url: string, options: Partial<DeliveryOptions> 
   const database = createDatabase({ database: url, connectTimeoutMs: 5_000, logger })
   const metrics = createRegistry({ clock: systemClock, logger })
   const process = randomUUID()
-  // Nobody holds the lock of this process: it must not count as gone for that.
-  await database.query(
-    `insert into aftercommit.processes (process, host, pid, version, config_hash, locked)
-     values ($1::text, 'test', 1, '0', '0', false)`,
-    [process],
-  )
-  const delivering = createDelivering({
-    database,
-    clock: systemClock,
-    logger: database.logger,
-    metrics,
+  const ground = {
+    ...{ database, metrics, logger: database.logger, clock: systemClock },
     health: createHealth({ clock: systemClock }),
+  }
+  const processLease = new LeaseKeeper({
+    ...ground,
+    info: { process, host: 'test', pid: 1, version: '0', configHash: '0' },
+    // No process holds a lock here, as behind a pooler.
+    lock: () => ({ holds: false, possible: false, gained: 0, lacks: false, key: null }),
+  })
+  const delivering = createDelivering({
+    ...ground,
     process,
-    lock: () => ({ holds: false, possible: false, gained: 0, lacks: false }),
+    processLease,
     willHear: () => false,
     storeStacks: false,
     concurrency: 50,
     drainMs: () => 10_000,
     ...options,
   })
+  const { service } = delivering
+  const stop = async () => {
+    try {
+      await service.stop()
+    } finally {
+      await processLease.stop()
+    }
+  }
   onTestFinished(async () => {
-    await delivering.service.stop().catch(() => {})
+    await stop().catch(() => {})
     await database.close(1_000)
   })
-  await delivering.service.start()
+  await processLease.start()
+  await service.start()
   return Object.defineProperties(delivering, {
+    service: { value: { name: service.name, state: service.state, start: service.start, stop } },
+    processLease: { value: processLease },
     process: { value: process },
     database: { value: database },
     metrics: { value: metrics },

@@ -93,7 +93,7 @@ const FAULTS: Record<string, Fault> = {
   async 'kill the owner'({ places, sql }) {
     const client = await sql()
     const { rows } = (await client?.query(
-      `select r.pid from aftercommit.subscription_partitions p join aftercommit.processes r on r.process = p.owner limit 1`,
+      `select r.pid from aftercommit.subscription_partitions p join aftercommit.processes r on r.lease = p.owner limit 1`,
     )) ?? { rows: [] }
     const owner = places.find((place) => place.current()?.pid === rows[0]?.pid)
     owner?.current()?.kill('SIGKILL')

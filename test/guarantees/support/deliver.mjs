@@ -7,6 +7,7 @@ import { createDelivering } from '../../../dist/delivery/index.js'
 import { AftercommitEvent } from '../../../dist/events/index.js'
 import { createFollowing } from '../../../dist/log/index.js'
 import { createDatabase } from '../../../dist/postgres/index.js'
+import { LEASES_CHANGED, LeaseKeeper } from '../../../dist/processes/index.js'
 import { createHealth, createRegistry, parseRetry, systemClock } from '../../../dist/runtime/index.js'
 
 const { url, ledger, works, concurrency = 10, drainMs = 10_000, words = {} } = JSON.parse(process.argv[2])
@@ -28,15 +29,19 @@ const following = createFollowing({
   ...parts,
   info,
   neededFrom: async () => 2n ** 63n - 1n,
-  onWord: () => delivering.nudged(),
+  onWord: (word) => (word === LEASES_CHANGED ? processLease.heardOfChange() : delivering.nudged()),
   onRing: () => delivering.wake(),
-  onLock: () => delivering.nudged(),
+  onLock() {
+    processLease.look()
+    delivering.nudged()
+  },
   onSchemaTooNew: () => {},
 })
+const processLease = new LeaseKeeper({ ...parts, info, lock: () => following.lock() })
 const delivering = createDelivering({
   ...parts,
   process: info.process,
-  lock: () => following.lock(),
+  processLease,
   willHear: () => following.tailer.status().state === 'armed',
   storeStacks: false,
   concurrency,
@@ -120,6 +125,7 @@ process.on('SIGTERM', async () => {
   await delivering.service.stop().catch(() => {
     code = 1
   })
+  await processLease.stop()
   await following.service.stop()
   await parts.database.close(1_000)
   console.log('stopped')
@@ -127,5 +133,6 @@ process.on('SIGTERM', async () => {
 })
 
 await following.service.start()
+await processLease.start()
 await delivering.service.start()
 console.log(`started ${info.process}`)

@@ -64,7 +64,9 @@ export async function isBuried(sql: pg.Client, { pid }: TestProcess): Promise<vo
 
 /** From now on nobody takes over because a lease ran out, however slow the machine is. */
 export async function prolongLeases(sql: pg.Client): Promise<void> {
-  await sql.query(`update aftercommit.subscription_partitions set lease_until = clock_timestamp() + interval '1 hour'`)
+  await sql.query(
+    `update aftercommit.processes set lease_until = clock_timestamp() + interval '1 hour' where lease is not null`,
+  )
 }
 
 export interface Entry {

@@ -9,8 +9,8 @@ export const CLAIMS = {
   claimDeliveries: {
     says: /\.claim_deliveries\(/,
     run(store, [worker, namesText, limitText, suspects, , , token]) {
-      const own = store.workers.get(worker as string)
-      if (!own || own.leaseUntil <= store.now) throw sqlError('AC010', 'The lease of this worker ran out.')
+      if (!store.workers.has(worker as string) || !store.lives(worker as string))
+        throw sqlError('AC010', 'The lease of this worker ran out.')
       const names = JSON.parse(namesText as string) as NameOfWork[]
       const limit = Number(limitText)
       const claimed: Record<string, unknown>[] = []
@@ -144,7 +144,7 @@ export const CLAIMS = {
         const others = [...store.workers.values()].filter(
           (one) =>
             one.worker !== worker &&
-            one.leaseUntil > store.now &&
+            store.lives(one.worker) &&
             one.names.some((named) => named.kind === kind && named.name === name),
         )
         const unclaimed = lanesOf(store, [{ kind, name }]).flatMap(({ lane }) => dueRows(store, lane))
@@ -219,11 +219,10 @@ function lanesOf(store: Store, names: readonly NameOfWork[]): LaneRow[] {
 
 /** A row that a worker had claimed which is gone. */
 function firstSuspect(store: Store, names: readonly NameOfWork[]): DeliveryRow | undefined {
-  const isGone = (worker: string | null) => (store.workers.get(worker ?? '')?.leaseUntil ?? 0) <= store.now
   const lanes = new Set(lanesOf(store, names).map(({ lane }) => lane))
-  if (![...store.workers.values()].some(({ leaseUntil }) => leaseUntil <= store.now)) return undefined
+  if ([...store.workers.keys()].every((worker) => store.lives(worker))) return undefined
   return [...store.deliveries.values()]
-    .filter((row) => lanes.has(row.lane) && row.token !== null && row.runAt <= store.now && isGone(row.worker))
+    .filter((row) => lanes.has(row.lane) && row.token !== null && row.runAt <= store.now && !store.lives(row.worker))
     .sort((one, other) => one.runAt - other.runAt || one.id - other.id)[0]
 }
 

@@ -3,6 +3,7 @@ import type { Parameter } from '../../../src/postgres/index.ts'
 import { CLAIMS } from './claims.ts'
 import { LEASES } from './leases.ts'
 import { LETTERS } from './letters.ts'
+import { PROCESSES } from './processes.ts'
 import { SAVES } from './saves.ts'
 import type { Store } from './store.ts'
 import { WORKERS } from './workers.ts'
@@ -24,7 +25,14 @@ export interface Statement {
   run(store: Store, values: readonly Parameter[], text: string): Answer
 }
 
-const ALL: Readonly<Record<string, Statement>> = { ...LEASES, ...SAVES, ...LETTERS, ...CLAIMS, ...WORKERS }
+const ALL: Readonly<Record<string, Statement>> = {
+  ...PROCESSES,
+  ...LEASES,
+  ...SAVES,
+  ...LETTERS,
+  ...CLAIMS,
+  ...WORKERS,
+}
 
 export interface NamedStatement extends Statement {
   readonly name: string

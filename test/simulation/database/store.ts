@@ -5,7 +5,7 @@
  */
 import type { World } from '../world.ts'
 import type { Safety } from './safeties.ts'
-import { type DeliveryRow, type PartitionRow, Tables } from './tables.ts'
+import { type DeliveryRow, type PartitionRow, type ProcessRow, Tables } from './tables.ts'
 
 /** What the database tells those who keep the ledgers, at the moment of the commit. */
 export interface Witness {
@@ -19,8 +19,8 @@ export interface Witness {
   onDone(row: DeliveryRow): void
   /** Rows were added. */
   onBell(): void
-  /** Workers are to look for news. */
-  onNudge(): void
+  /** Processes were told something on the channel. */
+  onWord(word: string): void
 }
 
 export class Store extends Tables {
@@ -55,6 +55,18 @@ export class Store extends Tables {
   isOff(safety: Safety): boolean {
     return this.#off.has(safety)
   }
+
+  /** As the view of that name. */
+  liveLeases(): ProcessRow[] {
+    return [...this.processes.values()].filter(({ lease, leaseUntil }) => lease !== null && leaseUntil > this.now)
+  }
+
+  lives(lease: string | null): boolean {
+    return this.liveLeases().some((row) => row.lease === lease)
+  }
+
+  /** Observers have leases of their own, and the lock of their process: `process#observer`. */
+  readonly isLockless = ({ process, locked }: ProcessRow): boolean => locked && !this.locks.has(process.split('#')[0]!)
 
   /** The partition, if the writer names its present term and, where the statement asks for it, this start of the server. */
   ours(id: string, term: string, server?: string): PartitionRow | undefined {

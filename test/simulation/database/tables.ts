@@ -13,7 +13,6 @@ export interface PartitionRow {
   readonly id: string
   owner: string | null
   term: number
-  leaseUntil: number | null
   clean: boolean
   deaths: number
   position: number
@@ -24,6 +23,14 @@ export interface PartitionRow {
   settled: string
   trying: number | null
   tries: number
+}
+
+export interface ProcessRow {
+  readonly process: string
+  lease: string | null
+  leaseUntil: number
+  /** Its lock proves that it lives. */
+  locked: boolean
 }
 
 export type LetterStatus = 'dead' | 'redriving' | 'resolved' | 'discarded'
@@ -88,9 +95,7 @@ export interface DeliveryRow {
 export interface WorkerRow {
   readonly worker: string
   readonly process: string
-  leaseUntil: number
   names: readonly NameOfWork[]
-  locks: boolean
 }
 
 export interface NameOfWork {
@@ -101,8 +106,7 @@ export interface NameOfWork {
 export class Tables {
   readonly subscriptions = new Map<string, SubscriptionRow>()
   readonly partitions = new Map<string, PartitionRow>()
-  /** By process: whether it held its lock when it last said so. */
-  readonly processes = new Map<string, { locked: boolean }>()
+  readonly processes = new Map<string, ProcessRow>()
   letters: LetterRow[] = []
   parked: ParkedRow[] = []
   readonly lanes: LaneRow[] = []
@@ -117,7 +121,6 @@ export class Tables {
       id,
       owner: null,
       term: 0,
-      leaseUntil: null,
       clean: true,
       deaths: 0,
       position: 0,

@@ -1,79 +1,51 @@
-/** The lease of workers: src/delivery/worker-statements.ts. */
-import { LEASE_SECONDS } from '../../../src/delivery/worker-statements.ts'
+/** Workers: src/delivery/worker-statements.ts. Whether they live says the lease of that name. */
 import { changed, rowsOf } from './answers.ts'
 import type { Statement } from './statements.ts'
-import type { Store } from './store.ts'
-import type { NameOfWork, WorkerRow } from './tables.ts'
-
-const LEASE_MS = LEASE_SECONDS * 1_000
+import type { NameOfWork } from './tables.ts'
 
 export const WORKERS = {
   enlistWorker: {
-    says: /^insert into \S+\.delivery_workers \(worker, process, lease_until, names, locks\)/,
-    run(store, [worker, process, names, locks]) {
+    says: /^insert into \S+\.delivery_workers \(worker, process, names\)/,
+    run(store, [worker, process, names]) {
       store.workers.set(worker as string, {
         worker: worker as string,
         process: process as string,
-        leaseUntil: store.now + LEASE_MS,
         names: JSON.parse(names as string) as NameOfWork[],
-        locks: locks as boolean,
       })
       return changed(1)
     },
   },
   noteUnknownWorkers: {
-    says: /^insert into \S+\.delivery_workers \(worker, process, lease_until\) select distinct/,
+    says: /^insert into \S+\.delivery_workers \(worker, process\) select distinct/,
     run(store) {
       for (const { worker, token } of store.deliveries.values()) {
         if (token === null || worker === null || store.workers.has(worker)) continue
-        store.workers.set(worker, { worker, process: '', leaseUntil: -1, names: [], locks: false })
+        store.workers.set(worker, { worker, process: '', names: [] })
       }
       return changed(0)
     },
   },
-  nudgeWorkers: {
-    says: /^select pg_catalog\.pg_notify/,
-    run(store) {
-      store.witness.onNudge()
-      return rowsOf([])
-    },
-  },
   dismissWorker: {
-    says: /set lease_until = '-infinity' where worker = \$1::text$/,
+    says: /set names = '\[\]', running = '\{\}', seen = /,
     run(store, [worker]) {
-      expire(store, [worker as string])
-      return changed(1)
-    },
-  },
-  expireWorkers: {
-    says: /set lease_until = '-infinity' where worker = any/,
-    run(store, [workers]) {
-      expire(store, JSON.parse(workers as string) as string[])
-      return changed(1)
-    },
-  },
-  renewWorker: {
-    says: /^with renewed as \(/,
-    run(store, [worker, names, locks]) {
       const own = store.workers.get(worker as string)
-      const held = own !== undefined && own.leaseUntil > store.now
+      if (own) own.names = []
+      return changed(1)
+    },
+  },
+  askForNews: {
+    says: /^with renamed as \(/,
+    run(store, [worker, names]) {
+      const own = store.workers.get(worker as string)
+      if (own && names !== null) own.names = JSON.parse(names as string) as NameOfWork[]
       const all = [...store.workers.values()]
-      const expired = all.some((one) => one.leaseUntil <= store.now)
-      const others = all.filter((one) => one !== own && one.leaseUntil > store.now)
-      if (held) {
-        own.leaseUntil = store.now + LEASE_MS
-        own.locks = locks as boolean
-        if (names !== null) own.names = JSON.parse(names as string) as NameOfWork[]
-      }
-      const namesOf = (workers: WorkerRow[]) => (workers.length === 0 ? null : workers.map((one) => one.worker))
       return rowsOf([
         {
-          held,
-          others: namesOf(others),
-          lockless: namesOf(others.filter((one) => one.locks && !store.locks.has(one.process))),
+          listed: own !== undefined && store.lives(own.worker),
+          others: all.filter((one) => one !== own && store.lives(one.worker)).length,
           version: '0',
           marked: false,
-          expired,
+          gone: all.some((one) => !store.lives(one.worker)),
           troubled: null,
           limited: null,
           resting: null,
@@ -85,12 +57,10 @@ export const WORKERS = {
     says: /set running = \(\$2::text\)::jsonb where worker/,
     run: () => changed(0),
   },
-  selectExpiredWorkers: {
-    says: /^select worker from \S+ where lease_until <= clock_timestamp\(\) for update/,
+  selectGoneWorkers: {
+    says: /^select worker from \S+ w where not exists .* for update/,
     run: (store) =>
-      rowsOf(
-        [...store.workers.values()].filter((one) => one.leaseUntil <= store.now).map(({ worker }) => ({ worker })),
-      ),
+      rowsOf([...store.workers.values()].filter((one) => !store.lives(one.worker)).map(({ worker }) => ({ worker }))),
   },
   forgetWorkers: {
     says: /^delete from \S+\.delivery_workers w/,
@@ -117,10 +87,3 @@ export const WORKERS = {
     run: () => changed(1),
   },
 } satisfies Record<string, Statement>
-
-function expire(store: Store, workers: readonly string[]): void {
-  for (const worker of workers) {
-    const row = store.workers.get(worker)
-    if (row) row.leaseUntil = -1
-  }
-}
