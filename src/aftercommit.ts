@@ -44,7 +44,7 @@ import { LEASES_CHANGED, LeaseKeeper, type ProcessInfo } from './processes/index
 import { createProjections, type ProjectionHandle, type ProjectionOptions } from './projections/index.ts'
 import { createPush } from './push/index.ts'
 import { createReceipts } from './receipt/index.ts'
-import { createDrainLimit, createGroup, createHealth, createRegistry } from './runtime/index.ts'
+import { createDrainLimit, createGroup, createHealth, createRegistry, noTelemetry } from './runtime/index.ts'
 import { createSearch, keepSearch } from './search/index.ts'
 import { createSms } from './sms/index.ts'
 import {
@@ -69,7 +69,8 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
   options: AftercommitOptions<D> = {},
 ): Aftercommit<D> {
   const resolved = withDefaults(options)
-  const { clock: hostClock, logger, telemetry } = resolved
+  const { clock: hostClock, logger } = resolved
+  const tracing = resolved.telemetry === noTelemetry ? undefined : resolved.telemetry
   const definitions = options.events as EventDefinitions | undefined
   const address = resolveDatabase(options, process.env)
   const metrics = createRegistry({ clock: hostClock, logger })
@@ -121,7 +122,7 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
   const emitting = createEmitting({
     database,
     metrics,
-    telemetry,
+    tracing,
     definitions,
     limits: resolved.log,
     onSchemaTooNew: () => lifetime.outgrown(),
@@ -140,6 +141,7 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     autoRedrive: resolved.dlq.autoRedrive,
     drainMs: () => drainLimit.leftMs(),
     tellsDetails,
+    tracing,
   })
   const delivering = createDelivering({
     ...ground,
@@ -166,6 +168,7 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
   })
   const observing = createObservers({
     cache: cacheActions,
+    tracing,
     database,
     clock,
     logger: database.logger,
@@ -215,6 +218,7 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     subscriptions,
     metrics,
     settings: emitting.settings,
+    tracing,
     storeStacks: resolved.dlq.storeStacks,
     onEvents: emitting.count,
     nudge,

@@ -11,12 +11,13 @@ import {
   type OwnInput,
 } from './log/index.ts'
 import { assertSameDatabase, type Database, type Queryable, type Transaction, toTransaction } from './postgres/index.ts'
-import type { Registry, Telemetry } from './runtime/index.ts'
+import { messagingAttributes, type Registry, type Telemetry } from './runtime/index.ts'
 
 export interface EmittingParts {
   readonly database: Database
   readonly metrics: Registry
-  readonly telemetry: Telemetry
+  /** Undefined where nothing is traced. */
+  readonly tracing: Telemetry | undefined
   readonly definitions: EventDefinitions | undefined
   readonly limits: Pick<EmitSettings, 'maxPayloadBytes' | 'maxNesting' | 'maxDepth' | 'prepareOnClients'>
   /** The schema refused an append: a newer version has migrated it. */
@@ -42,7 +43,7 @@ export interface Emitting {
 }
 
 export function createEmitting(parts: EmittingParts): Emitting {
-  const { database, metrics, telemetry, definitions, limits, onSchemaTooNew, tellsDetails } = parts
+  const { database, metrics, tracing, definitions, limits, onSchemaTooNew, tellsDetails } = parts
   const emitted = metrics.counter({
     name: 'aftercommit_events_emitted_total',
     help: 'Events appended by this process, whether or not their transaction committed.',
@@ -51,21 +52,28 @@ export function createEmitting(parts: EmittingParts): Emitting {
     definitions,
     ...limits,
     onSchemaTooNew,
-    currentTraceparent: () => telemetry.currentTraceparent(),
+    currentTraceparent: () => tracing?.currentTraceparent(),
     tell: tellsDetails ? (fields: Record<string, unknown>) => database.logger.debug(fields, 'emitted') : undefined,
   }
   const ownSettings = { ...settings, definitions: undefined }
+
+  /** The span's traceparent is kept with the events: it is the current one while they are completed. */
+  function traced<T>(requests: readonly Pick<EmitRequest, 'type' | 'id'>[], append: () => Promise<T>): Promise<T> {
+    if (tracing === undefined || requests.length === 0) return append()
+    const name = requests.length === 1 ? `emit ${requests[0]!.type}` : 'emit events'
+    return tracing.span(name, messagingAttributes('emit', requests), [], append)
+  }
 
   const emitting: Emitting = {
     settings,
     count: (events) => emitted.inc(events),
     async one(db, type, input) {
-      const result = await emitEvent(db, settings, type, input)
+      const result = await traced([{ type, id: input.id }], () => emitEvent(db, settings, type, input))
       emitted.inc()
       return result
     },
     async many(db, requests) {
-      const results = await emitEvents(db, settings, requests)
+      const results = await traced(requests, () => emitEvents(db, settings, requests))
       emitted.inc(results.length)
       return results
     },
@@ -74,7 +82,7 @@ export function createEmitting(parts: EmittingParts): Emitting {
     async own({ type, ...event }, tx) {
       const db = tx === undefined ? database : toTransaction(tx, database.schema, 'leave `tx` out to commit at once')
       await assertSameDatabase(database, db)
-      const appended = await emitEvent(db, ownSettings, type, event)
+      const appended = await traced([{ type, id: event.id }], () => emitEvent(db, ownSettings, type, event))
       emitted.inc()
       return appended
     },

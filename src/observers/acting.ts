@@ -14,7 +14,7 @@ import {
 import { type EventDefinitions, fromWire, toWire, type WireEvent } from '../events/index.ts'
 import { type AnyEvent, liftEvent } from '../log/index.ts'
 import type { Database } from '../postgres/index.ts'
-import { type Abortable, type Clock, LazySignal } from '../runtime/index.ts'
+import { type Abortable, type Clock, LazySignal, messagingAttributes, type Telemetry } from '../runtime/index.ts'
 import type { LeftAlert } from '../subscriptions/index.ts'
 import { type ActionRequest, type ActionResult, idempotencyKeyOf } from './action.ts'
 import type { Alerts } from './alerts.ts'
@@ -32,6 +32,8 @@ export interface ActingParts {
   readonly record: (record: RunRecord) => Promise<void> | undefined
   readonly measure: (type: string, outcome: 'success' | 'failure', durationMs: number) => void
   readonly alerts: Pick<Alerts, 'afterDeath' | 'raise'>
+  /** Undefined where nothing is traced. */
+  readonly tracing?: Telemetry | undefined
 }
 
 /** What a row of an action holds. */
@@ -78,8 +80,16 @@ export function createRunningAction(
   const isLimited = observer.concurrency !== null || observer.rate !== null
   const destination = isLimited ? limitedDestination(observer.name) : (prepared.destination ?? '')
 
-  const act: RunningAction['act'] = (event, scope, attempt, context) =>
-    prepared.run(new Request(event, scope, observer.name, config.name, attempt, context))
+  const act: RunningAction['act'] = (event, scope, attempt, context) => {
+    const request = new Request(event, scope, observer.name, config.name, attempt, context)
+    const { tracing } = parts
+    if (tracing === undefined) return prepared.run(request)
+    const { traceparent } = event.metadata
+    const attributes = messagingAttributes('attempt', [event], owner)
+    return tracing.span(`attempt ${owner}`, attributes, traceparent === null ? [] : [traceparent], () =>
+      prepared.run(request),
+    )
+  }
 
   async function run(delivery: Delivery, context: RunContext): Promise<void> {
     const { event: wire, check = false } = delivery.payload as ActionPayload

@@ -10,7 +10,7 @@ import type { CacheActions, CacheStore } from '../cache/index.ts'
 import type { Scope } from '../conditions/index.ts'
 import type { AnyEvent } from '../log/index.ts'
 import type { Pool } from '../postgres/index.ts'
-import type { Abortable, Clock, Logger } from '../runtime/index.ts'
+import type { Abortable, Clock, Logger, Telemetry } from '../runtime/index.ts'
 import type { DocumentWriter } from '../search/index.ts'
 import type { Mistakes } from './actions/mistakes.ts'
 import type { Http, NetworkRules } from './network/index.ts'
@@ -105,6 +105,8 @@ export interface ActionContext {
   readonly cache: CacheActions | null
   readonly logger: Logger
   readonly clock: Clock
+  /** Undefined where nothing is traced. */
+  readonly tracing?: Telemetry | undefined
   /** The `source` of CloudEvents. */
   readonly source: string
   /** Collects what is wrong with an action, so that `prepare` tells everything at once. */

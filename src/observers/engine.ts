@@ -12,7 +12,7 @@ import { AftercommitError } from '../errors.ts'
 import type { EventDefinitions } from '../events/index.ts'
 import { type AnyEvent, settledPosition } from '../log/index.ts'
 import type { Database } from '../postgres/index.ts'
-import type { Clock, Health, Logger, Registry } from '../runtime/index.ts'
+import type { Clock, Health, Logger, Registry, Telemetry } from '../runtime/index.ts'
 import {
   type CallContext,
   type Definition,
@@ -44,6 +44,8 @@ export interface EngineParts {
   readonly delivering: Delivering
   readonly subscriptions: SubscriptionsPart
   readonly tellsDetails: boolean
+  /** Undefined where nothing is traced. */
+  readonly tracing?: Telemetry | undefined
   /** What this process is known by in the database. */
   readonly process: string
   readonly health: Health

@@ -3,7 +3,7 @@ import type { CacheActions } from '../cache/index.ts'
 import type { Settings } from '../configuration/index.ts'
 import type { EventDefinitions } from '../events/index.ts'
 import type { Database } from '../postgres/index.ts'
-import type { Clock, Logger } from '../runtime/index.ts'
+import type { Clock, Logger, Telemetry } from '../runtime/index.ts'
 import type { DocumentWriter } from '../search/index.ts'
 import type { ActionType, CustomHandler, TemplateCompiler } from './action.ts'
 import {
@@ -31,6 +31,8 @@ export interface PreparingOptions {
   readonly cache?: CacheActions | undefined
   readonly clock: Clock
   readonly logger: Logger
+  /** Undefined where nothing is traced. */
+  readonly tracing?: Telemetry | undefined
   readonly definitions: EventDefinitions | undefined
   readonly env: Readonly<Record<string, string | undefined>>
   readonly handlers: ReadonlyMap<string, CustomHandler>
@@ -64,6 +66,7 @@ export function createPreparing(options: PreparingOptions): Preparing {
       logger,
       clock,
       schema: database.schemaName.name,
+      tracing: options.tracing,
     })
     contexts.push(context)
     const compile = shareExpressions()

@@ -42,7 +42,14 @@ export { parseRetry, type RetryOptions, type RetryPolicy } from './retry.ts'
 export { type RetryUntilOptions, retryUntil } from './retry-until.ts'
 export type { Service, ServiceState } from './service.ts'
 export { abortable, withDeadline, withTimeout } from './signal.ts'
-export { type Attributes, MESSAGING, noTelemetry, parseTraceparent, type Telemetry } from './telemetry.ts'
+export {
+  type Attributes,
+  MESSAGING,
+  messagingAttributes,
+  noTelemetry,
+  parseTraceparent,
+  type Telemetry,
+} from './telemetry.ts'
 export { createTestClock, type TestClock } from './test-clock.ts'
 export { isThenable } from './thenable.ts'
 export { createThrottledLog, type ThrottledLog, type ThrottledLogOptions } from './throttled-log.ts'

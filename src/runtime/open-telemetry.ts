@@ -62,11 +62,13 @@ export function openTelemetry(api: OpenTelemetryApi): Telemetry {
 
 // Values of the API's SpanKind and SpanStatusCode, which are part of its stable interface.
 const INTERNAL = 0
+const CLIENT = 2
 const PRODUCER = 3
 const CONSUMER = 4
 const STATUS_ERROR = 2
 
 function kindOf(attributes: Attributes): number {
+  if ('http.request.method' in attributes) return CLIENT
   const operation = attributes[MESSAGING.operationType]
   if (operation === 'create' || operation === 'send') return PRODUCER
   return operation === 'receive' || operation === 'process' ? CONSUMER : INTERNAL

@@ -1,6 +1,7 @@
 /**
- * The seam to tracing. A span covers one emit or one handler; what the emitter was doing is kept as a traceparent in
- * the log and *linked* from the handler's span, not continued: a handler may run days later, for many emitters at once.
+ * The seam to tracing. A span covers one emit, one call of a handler, one attempt, one webhook or one step of a workflow. The
+ * emitter's traceparent is kept in the log and *linked* from the handler's span, not continued: a handler may run days
+ * later, for many emitters at once. Where nothing is traced, parts get no Telemetry and ask nothing.
  */
 export interface Telemetry {
   /** Runs `fn` inside a span that ends with it. A failure marks the span and is thrown on. */
@@ -33,6 +34,24 @@ export const MESSAGING = {
   batchCount: 'messaging.batch.message_count',
   errorType: 'error.type',
 } as const
+
+/** Attributes of a span about events. Ids and names only: never a payload, a user or a key. */
+export function messagingAttributes(
+  operation: 'emit' | 'process' | 'attempt' | 'execute',
+  events: readonly { readonly id?: string | undefined; readonly type: string }[],
+  subscription?: string,
+): Attributes {
+  const [first] = events
+  return {
+    [MESSAGING.system]: 'aftercommit',
+    [MESSAGING.operation]: operation,
+    [MESSAGING.operationType]: operation === 'emit' ? 'send' : 'process',
+    ...(first && { [MESSAGING.destination]: first.type }),
+    ...(subscription !== undefined && { [MESSAGING.subscription]: subscription }),
+    ...(events.length === 1 && first?.id !== undefined && { [MESSAGING.messageId]: first.id }),
+    ...(events.length > 1 && { [MESSAGING.batchCount]: events.length }),
+  }
+}
 
 export interface SpanContext {
   traceId: string

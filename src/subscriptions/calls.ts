@@ -4,7 +4,7 @@ import { AftercommitError } from '../errors.ts'
 import { isUndecodable } from '../events/index.ts'
 import { type AnyEvent, liftEvent } from '../log/index.ts'
 import type { Queryable, Transaction } from '../postgres/index.ts'
-import { isThenable } from '../runtime/index.ts'
+import { isThenable, messagingAttributes } from '../runtime/index.ts'
 import { assertAuthorized } from './authorize.ts'
 import { CallContext, causedBy, type Leaving, withinTime } from './handler-call.ts'
 import { insideHandler } from './handler-transaction.ts'
@@ -87,7 +87,7 @@ function readable(run: RunState, event: AnyEvent): AnyEvent {
 
 /** `cause` is the first of the events as it was stored: nothing that a handler does to its own changes it. */
 function handle(
-  { definition }: RunState,
+  { definition, parts: { tracing } }: RunState,
   cause: AnyEvent,
   events: readonly AnyEvent[],
   context: CallContext,
@@ -96,7 +96,12 @@ function handle(
   const one = isSuspect ? definition.handleSuspect : definition.handle
   const call = one ? () => one(events[0]!, context) : () => definition.handleBatch!(events, context)
   // Actions of observers name the cause themselves where they run code of users: the context of a call costs every promise of it.
-  return definition.leaves ? call() : causedBy(cause, call)
+  if (definition.leaves) return call()
+  if (tracing === undefined) return causedBy(cause, call)
+  const { id } = definition
+  const links = events.flatMap(({ metadata }) => metadata.traceparent ?? [])
+  const attributes = messagingAttributes('process', events, id)
+  return causedBy(cause, () => tracing.span(`process ${id}`, attributes, links, call))
 }
 
 async function callAuthorized(

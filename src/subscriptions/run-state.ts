@@ -2,7 +2,7 @@
 import type { EventDefinitions } from '../events/index.ts'
 import type { Tailer } from '../log/index.ts'
 import type { Database, Transaction } from '../postgres/index.ts'
-import type { Clock, Logger, ThrottledLog } from '../runtime/index.ts'
+import type { Clock, Logger, Telemetry, ThrottledLog } from '../runtime/index.ts'
 import type { CheckpointWriter } from './checkpoint-writer.ts'
 import type { Definition } from './definition.ts'
 import type { CallContext } from './handler-call.ts'
@@ -19,6 +19,8 @@ export interface RunParts {
   readonly logger: Logger
   /** Whether somebody reads lines at debug level. */
   readonly tellsDetails: boolean
+  /** Undefined where nothing is traced. */
+  readonly tracing?: Telemetry | undefined
   readonly metrics: SubscriptionMetrics
   readonly definitions: EventDefinitions | undefined
   /** Gives a transaction the words of ours. */

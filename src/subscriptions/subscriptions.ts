@@ -5,7 +5,15 @@ import type { EventDefinitions } from '../events/index.ts'
 import type { Tailer } from '../log/index.ts'
 import type { Database, Transaction } from '../postgres/index.ts'
 import type { ProcessLease } from '../processes/index.ts'
-import { type Clock, formatDuration, type Health, type Logger, type Registry, type Service } from '../runtime/index.ts'
+import {
+  type Clock,
+  formatDuration,
+  type Health,
+  type Logger,
+  type Registry,
+  type Service,
+  type Telemetry,
+} from '../runtime/index.ts'
 import type { Definition } from './definition.ts'
 import { createHandle, type SubscriptionHandle } from './handle.ts'
 import { lowestCheckpoint, lowestNeeded, type SubscriptionState, selectStates } from './handle-statements.ts'
@@ -38,6 +46,8 @@ export interface SubscriptionsOptions {
   readonly drainMs: () => number
   /** Whether somebody reads lines at debug level. */
   readonly tellsDetails: boolean
+  /** Undefined where nothing is traced. */
+  readonly tracing?: Telemetry | undefined
 }
 
 export interface SubscriptionsPart extends Subscriptions {
@@ -93,6 +103,7 @@ export function createSubscriptions(options: SubscriptionsOptions): Subscription
       clock,
       logger,
       tellsDetails: options.tellsDetails,
+      tracing: options.tracing,
       metrics: counted(definition.id),
       definitions: options.definitions,
       wrapTransaction: options.wrapTransaction,

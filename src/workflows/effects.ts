@@ -4,7 +4,7 @@
  */
 import type { Delivery, RunContext, Work } from '../delivery/index.ts'
 import { AftercommitError } from '../errors.ts'
-import { parseRetry, runWithCause, toMs } from '../runtime/index.ts'
+import { messagingAttributes, parseRetry, runWithCause, toMs } from '../runtime/index.ts'
 import { NotNow } from '../subscriptions/index.ts'
 import { causeFrom, chainFrom } from './chain.ts'
 import { effectWorkName } from './names.ts'
@@ -76,10 +76,19 @@ function toWork(
     if (standing === 'paused') throw whilePaused(instance)
     await patiently(workflow, async () => {
       const told = toContext(workflow, delivery, payload, context)
-      const input: unknown = await runWithCause(causeFrom(payload.chain), () => handle(payload.effect, told))
+      const call = () => handle(payload.effect, told)
+      const input: unknown = await runWithCause(causeFrom(payload.chain), () => traced(payload, call))
       if (input === undefined) return
       await engine.execute(workflow, input, { ...endingOf(context), chain: chainFrom(payload.chain), hold: true })
     })
+  }
+
+  function traced(payload: EffectPayload, call: () => unknown): unknown {
+    const { tracing } = parts
+    if (tracing === undefined) return call()
+    const { traceparent } = causeFrom(payload.chain)
+    const attributes = messagingAttributes('attempt', [{ id: payload.id, type: `${workflow.type}.${name}` }])
+    return tracing.span(`attempt ${workflow.type}/${name}`, attributes, traceparent ? [traceparent] : [], call)
   }
 
   return {

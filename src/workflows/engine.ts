@@ -1,6 +1,6 @@
 /** One input through one instance, whatever keeps it: find the state, decide, write, tell. */
 import { isTransaction } from '../postgres/index.ts'
-import { currentCause } from '../runtime/index.ts'
+import { currentCause, messagingAttributes, type Telemetry } from '../runtime/index.ts'
 import { type Chain, chainOf } from './chain.ts'
 import { decideStep, type EventLimits } from './decide-step.ts'
 import { checkInputId, checkInstanceId } from './names.ts'
@@ -15,6 +15,8 @@ export interface EngineOptions {
   readonly store: WorkflowStore
   readonly limits: EventLimits & { readonly maxDepth: number }
   readonly currentTraceparent?: (() => string | undefined) | undefined
+  /** Undefined where nothing is traced. */
+  readonly tracing?: Telemetry | undefined
   /** Told of every input that was decided, committed or not. */
   readonly onOutcome?: ((type: string, outcome: Outcome['outcome']) => void) | undefined
   /** Told how many events were written. */
@@ -66,10 +68,11 @@ export interface Engine {
 
 const MOST_STATES = 10_000
 
-export function createEngine({ store, limits, currentTraceparent, onOutcome, onEvents }: EngineOptions): Engine {
+export function createEngine(options: EngineOptions): Engine {
+  const { store, limits, currentTraceparent, tracing, onOutcome, onEvents } = options
   const states = new StateCache(MOST_STATES)
 
-  return {
+  const engine: Engine = {
     async execute<S, I, E, F, R>(workflow: Workflow<S, I, E, F, R>, input: I, request: ExecuteRequest) {
       const taken = take(workflow, input, request)
       const { instance } = taken
@@ -128,6 +131,7 @@ export function createEngine({ store, limits, currentTraceparent, onOutcome, onE
       return { state, version, completed }
     },
   }
+  return tracing === undefined ? engine : traced(engine, tracing)
 
   function take<S, I, E, F, R>(workflow: Workflow<S, I, E, F, R>, input: I, request: ExecuteRequest): Taken<I> {
     const id = workflow.id(input)
@@ -206,4 +210,18 @@ function toOutcome<S, I, E, F, R>(
     }
   }
   return { outcome: 'accepted', events: events.map(lift) }
+}
+
+/** A span around each step; a link leads to whatever brought its input, such as an effect of days ago. */
+function traced(engine: Engine, tracing: Telemetry): Engine {
+  return {
+    ...engine,
+    execute(workflow, input, request) {
+      const { type } = workflow
+      const brought = request.chain?.traceparent
+      const attributes = messagingAttributes('execute', [{ type, id: request.inputId }])
+      const run = () => engine.execute(workflow, input, request)
+      return tracing.span(`execute ${type}`, attributes, brought === undefined ? [] : [brought], run)
+    },
+  }
 }

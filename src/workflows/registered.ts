@@ -2,7 +2,7 @@
 import type { Delivery, RunContext } from '../delivery/index.ts'
 import { AftercommitEvent } from '../events/index.ts'
 import type { Transaction } from '../postgres/index.ts'
-import type { Logger } from '../runtime/index.ts'
+import type { Logger, Telemetry } from '../runtime/index.ts'
 import { NotNow } from '../subscriptions/index.ts'
 import type { StoredChain } from './chain.ts'
 import type { Engine, ExecuteRequest } from './engine.ts'
@@ -14,6 +14,8 @@ export interface RunningParts {
   readonly store: Pick<WorkflowStore, 'standing' | 'resolveReported'>
   readonly logger: Logger
   readonly storeStacks: boolean
+  /** Undefined where nothing is traced. */
+  readonly tracing?: Telemetry | undefined
 }
 
 /** 5 attempts, 1 s doubling to 300 s. */

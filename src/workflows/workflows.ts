@@ -4,7 +4,7 @@ import { AftercommitError } from '../errors.ts'
 import { AftercommitEvent } from '../events/index.ts'
 import type { AnyEvent, EmitSettings, StartPoint } from '../log/index.ts'
 import { type CallerTransaction, type Database, recordAudit } from '../postgres/index.ts'
-import { type Registry, toMs } from '../runtime/index.ts'
+import { type Registry, type Telemetry, toMs } from '../runtime/index.ts'
 import type { SubscriptionsPart } from '../subscriptions/index.ts'
 import { type CheckOptions, checkWorkflows } from './check.ts'
 import type { CheckReport } from './check-report.ts'
@@ -113,6 +113,8 @@ export interface WorkflowsOptions extends Pick<PostgresStoreOptions, 'log'> {
   readonly subscriptions: Pick<SubscriptionsPart, 'register'>
   readonly metrics: Registry
   readonly settings: EmitSettings
+  /** Undefined where nothing is traced. */
+  readonly tracing?: Telemetry | undefined
   readonly storeStacks: boolean
   readonly onEvents: (count: number) => void
   /** Tells workers, wherever they run, that something is due. */
@@ -142,6 +144,7 @@ export function createWorkflows(options: WorkflowsOptions): WorkflowsPart {
     store,
     limits: settings,
     currentTraceparent: settings.currentTraceparent,
+    tracing: options.tracing,
     onOutcome: (type, outcome) => inputs.labels({ type, outcome }).inc(),
     onEvents: options.onEvents,
   })
@@ -189,7 +192,8 @@ export function createWorkflows(options: WorkflowsOptions): WorkflowsPart {
       const { type } = workflow
       if (known.has(type)) throw refused(type, 'is registered twice in this process')
       if (settings.definitions?.streams.includes(type)) throw refused(type, 'has the name of a declared stream')
-      const parts = { engine, store, logger: database.logger, storeStacks: options.storeStacks }
+      const { tracing } = options
+      const parts = { engine, store, tracing, logger: database.logger, storeStacks: options.storeStacks }
       const works = effects ? effectWorks(workflow, effects as never, parts) : []
       const definition = logDefinition(workflow, { from, concurrency }, parts)
       known.set(type, workflow)

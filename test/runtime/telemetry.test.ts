@@ -12,8 +12,8 @@ const TRACE = '0af7651916cd43dd8448eb211c80319c'
 const LINK = `00-${TRACE}-b7ad6b7169203331-01`
 
 /**
- * A hand-made object of the same shape as the module @opentelemetry/api, which is not installed here. It proves what
- * the adapter asks of the API; it does not prove that a real SDK answers as its documentation says.
+ * A hand-made object of the same shape as the module @opentelemetry/api. It shows what the adapter asks of the API;
+ * spans.pg.test.ts plays the same with the real SDK.
  */
 function fakeApi() {
   const spans: Record<string, unknown>[] = []

@@ -3,7 +3,7 @@ import type { CacheActions } from '../../cache/index.ts'
 import type { RedisSettings } from '../../configuration/index.ts'
 import { defaultSource } from '../../events/index.ts'
 import type { Pool } from '../../postgres/index.ts'
-import type { Clock, Logger } from '../../runtime/index.ts'
+import type { Clock, Logger, Telemetry } from '../../runtime/index.ts'
 import type { DocumentWriter } from '../../search/index.ts'
 import {
   type ActionContext,
@@ -34,6 +34,8 @@ export interface ActionContextOptions {
   readonly redis?: RedisSettings | null
   readonly cache?: CacheActions
   readonly logger: Logger
+  /** Undefined where nothing is traced. */
+  readonly tracing?: Telemetry | undefined
   readonly clock: Clock
   /** The schema of the log: it names the `source` of CloudEvents and the keys of a shared cache. */
   readonly schema: string
@@ -48,7 +50,7 @@ export interface ClosableActionContext extends ActionContext {
 
 export function createActionContext(options: ActionContextOptions): ClosableActionContext {
   const { templates, providers, emailTemplates = {}, allow = [], handlers, database, logger, clock, schema } = options
-  const { http = {}, documents = NOWHERE, redis = null, cache = null } = options
+  const { http = {}, documents = NOWHERE, redis = null, cache = null, tracing } = options
   checkProviders(providers)
   const network = parseRules(allow)
   const guarded = createHttp({ ...http, rules: network, clock })
@@ -65,6 +67,7 @@ export function createActionContext(options: ActionContextOptions): ClosableActi
       cache,
       logger,
       clock,
+      tracing,
       source: defaultSource(schema),
       createMistakes,
     },

@@ -1,6 +1,6 @@
 /** `type = "webhook"`: calls an address over HTTP, signed when there is a secret. */
 import { z } from 'zod'
-import { toMs } from '../../runtime/index.ts'
+import { type Attributes, toMs } from '../../runtime/index.ts'
 import { signWebhook, toSigningKey } from '../../webhook-signature.ts'
 import { type ActionContext, type ActionRequest, type ActionType, type PreparedAction, reveal } from '../action.ts'
 import { callHttp } from './call-http.ts'
@@ -33,7 +33,7 @@ export const webhook: ActionType<WebhookConfig> = { type: 'webhook', schema, def
 
 function prepare(config: WebhookConfig, context: ActionContext): PreparedAction {
   const { method } = config
-  const { templates, network, guarded, clock, source } = context
+  const { templates, network, guarded, clock, source, tracing: telemetry } = context
   const mistakes = createMistakes()
   const secrets = config.secret === undefined ? [] : [config.secret].flat().map(reveal)
   const keys = mistakes.at(['secret'], () => secrets.map(toSigningKey))
@@ -78,11 +78,18 @@ function prepare(config: WebhookConfig, context: ActionContext): PreparedAction 
       addIdentity(list, `msg_${request.idempotencyKey}`, now, text ?? '')
       const sent = { method, url: place.masked, headers: masked }
       const hidden = [...kept, ...secretsOfHeaders(rendered), ...place.secrets]
-      const response = await callHttp(
-        guarded,
-        { method, target: place, headers: list, body: text, timeoutMs, signal: request.abort ?? request.signal },
-        { what, code: 'OB006', timeoutCode: 'OB005', sent, secrets: hidden, now },
-      )
+      const options = { what, code: 'OB006', timeoutCode: 'OB005', sent, secrets: hidden, now } as const
+      const call = () => {
+        const headers = tracing ? withTrace(list, telemetry?.currentTraceparent()) : list
+        return callHttp(
+          guarded,
+          { method, target: place, headers, body: text, timeoutMs, signal: request.abort ?? request.signal },
+          options,
+        )
+      }
+      const response = await (telemetry === undefined
+        ? call()
+        : telemetry.span(`${method} ${address.origin}`, spanAttributes(method, place.masked), [], call))
       const durationMs = clock.monotonic() - began
       const message = `HTTP ${response.status}`
       return { actionType: 'webhook', success: true, message, durationMs, request: sent, response }
@@ -106,6 +113,18 @@ function prepare(config: WebhookConfig, context: ActionContext): PreparedAction 
     list.push('webhook-id', id, 'webhook-timestamp', String(seconds))
     if (keys.length > 0) list.push('webhook-signature', signWebhook(keys, id, seconds, text))
   }
+}
+
+/** The receiver continues the trace of this call, where there is one, and not that of the emitter. */
+function withTrace(list: readonly string[], traceparent: string | undefined): readonly string[] {
+  if (traceparent === undefined) return list
+  const at = list.indexOf('traceparent')
+  return at < 0 ? [...list, 'traceparent', traceparent] : list.with(at + 1, traceparent)
+}
+
+/** Names of OpenTelemetry's conventions for HTTP clients; the address as run records have it, without secrets. */
+function spanAttributes(method: string, url: string): Attributes {
+  return { 'http.request.method': method, 'url.full': url }
 }
 
 const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/
