@@ -2,7 +2,8 @@
 -- Moves a checkpoint and writes what the events that it passes leave behind, both or neither: rows for later attempts, dead
 -- letters, alerts and run records. An event may leave something before it is finished: `settled` names the owners of those
 -- actions, so that the next owner of the subscription does not attempt them again. `p_save` numbers the writes of a subscription, so a write that is repeated because its
--- answer was lost finds its number taken and changes nothing. False when the lease changed hands.
+-- answer was lost finds its number taken and changes nothing. `resolved` and `waited` are dead letters, and events behind
+-- them, that were redriven: they are settled with what they leave. False when the lease changed hands.
 create or replace function :schema.save_checkpoint(
   p_id text, p_term bigint, p_server text, p_save bigint, p_position bigint, p_done int8multirange, p_last_event_id text, p_left jsonb)
 returns boolean
@@ -35,6 +36,14 @@ begin
   on conflict (kind, owner, event_id) do update
     set error = excluded.error, attempts = l.attempts + excluded.attempts, status = 'dead', parks = excluded.parks,
         delivery = excluded.delivery, placed = null, last_attempt_at = excluded.last_attempt_at, changed_at = clock_timestamp();
+  if p_left -> 'resolved' <> '[]' then
+    update :schema.letters set status = 'resolved', changed_at = clock_timestamp()
+     where id in (select value::bigint from jsonb_array_elements_text(p_left -> 'resolved')) and status = 'redriving';
+  end if;
+  if p_left -> 'waited' <> '[]' then
+    delete from :schema.parked
+     where owner = p_id and position in (select value::bigint from jsonb_array_elements_text(p_left -> 'waited'));
+  end if;
   perform :schema.raise_alert(alert) from jsonb_array_elements(p_left -> 'alerts') alert;
   insert into :schema.runs (event_id, position, owner, event_type, aggregate_type, aggregate_id, tenant, trace_id, attempt, actions,
                             status, duration_ms)

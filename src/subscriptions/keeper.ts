@@ -6,7 +6,7 @@
  *                                             └── stopped by its policy ──▶ standby until an operator resumes it
  */
 import { redriveByItself, selectMarkedOwners } from '../dead-letters/index.ts'
-import type { Database } from '../postgres/index.ts'
+import { classify, type Database } from '../postgres/index.ts'
 import type { ProcessLease } from '../processes/index.ts'
 import {
   type Clock,
@@ -21,7 +21,14 @@ import {
   withTimeout,
 } from '../runtime/index.ts'
 import type { Definition } from './definition.ts'
-import { type Lease, releaseLease, type Standing, selectStandings, takeLeases } from './lease-statements.ts'
+import {
+  type Lease,
+  type Release,
+  releaseLease,
+  type Standing,
+  selectStandings,
+  takeLeases,
+} from './lease-statements.ts'
 import type { RunEnd, RunParts } from './run-state.ts'
 import { Runner } from './runner.ts'
 
@@ -73,6 +80,8 @@ export class Keeper implements Service {
   #forced = new Set<string>()
   /** Subscriptions already logged as held by another process. */
   readonly #elsewhere = new Set<string>()
+  /** Leases that this process has or had: what it held under them was not left by a death. */
+  readonly #owners = new Set<string>()
   #stopping = false
 
   constructor(options: KeeperOptions) {
@@ -238,9 +247,13 @@ export class Keeper implements Service {
     const toWanted = ({ definition, generation }: Registered) => ({ id: definition.id, generation })
     const forced = wanted.filter(({ definition }) => this.#forced.has(definition.id))
     const others = wanted.filter(({ definition }) => !this.#forced.has(definition.id))
+    this.#owners.add(owner)
     const leases: Lease[] = []
     for (const [some, force] of [[others, false] as const, [forced, true] as const]) {
-      if (some.length > 0) leases.push(...(await takeLeases(database.control, owner, some.map(toWanted), { force })))
+      if (some.length > 0)
+        leases.push(
+          ...(await takeLeases(database.control, owner, some.map(toWanted), { force, former: [...this.#owners] })),
+        )
     }
     // A pause that was asked for meanwhile saw no owner, so nobody else would end what begins here.
     const standings = leases.length === 0 ? [] : await selectStandings(database.control, owner, leases).catch(() => [])
@@ -250,7 +263,7 @@ export class Keeper implements Service {
       // Replaced or removed while it was asked for: its successor has its turn.
       const isAsked = this.#registered.get(lease.id) === asked
       if (isAsked && row && mayHave(row, asked) && !this.#stopping) this.#begin(asked!, lease, owner)
-      else await this.#release(lease, lease.clean)
+      else await this.#release(lease, lease)
     }
     const taken = new Set(leases.map(({ id }) => id))
     for (const { definition } of wanted) {
@@ -262,9 +275,9 @@ export class Keeper implements Service {
     }
   }
 
-  async #release(lease: Lease, clean: boolean): Promise<void> {
+  async #release(lease: Lease, how: Release): Promise<void> {
     const { database } = this.#options
-    await releaseLease(database.control, lease, { clean, channel: database.schemaName.channel }).catch(() => {})
+    await releaseLease(database.control, lease, { ...how, channel: database.schemaName.channel }).catch(() => {})
   }
 
   #begin({ definition }: Registered, lease: Lease, owner: string): void {
@@ -278,13 +291,13 @@ export class Keeper implements Service {
       .run()
       .catch((error) => {
         logger.error({ subscription: lease.id, err: error }, 'subscription failed; it is taken up again')
-        return { end: 'lost' as const, clean: false }
+        return { end: 'lost' as const, clean: false, failed: classify(error) === 'permanent' }
       })
-      .then(async ({ end, clean }) => {
+      .then(async ({ end, ...release }) => {
         this.#running.delete(lease.id)
         const restMs = REST_AFTER_END_MS[end]
         if (restMs > 0) this.#restUntil.set(lease.id, clock.monotonic() + restMs)
-        await this.#release(lease, clean)
+        await this.#release(lease, release)
         logger.info({ subscription: lease.id, end }, 'lease released')
         this.#loop.wake()
       })

@@ -36,19 +36,19 @@ export interface Wanted {
 
 /**
  * Takes each of these that is free, or was left by a process whose lease has ended. With `force` also from an owner that
- * lives.
+ * lives. `former`: leases that this process has or had.
  */
 export async function takeLeases(
   db: Queryable,
   processLease: string,
   wanted: readonly Wanted[],
-  { force }: { force: boolean },
+  { force, former }: { readonly force: boolean; readonly former: readonly string[] },
 ): Promise<Lease[]> {
   const { rows } = await db.query<Record<string, string | number | boolean | null>>(
     `with wanted as (
        select w ->> 'id' as id, (w ->> 'generation')::bigint as generation from jsonb_array_elements(($2::text)::jsonb) w),
      free as (
-       select p.id, p.partition, p.clean, p.epoch, s.status, s.reason
+       select p.id, p.partition, p.clean, p.owner, p.epoch, s.status, s.reason
          from ${db.schema}.subscription_partitions p
          join ${db.schema}.subscriptions s on s.id = p.id
          join wanted w on w.id = s.id and w.generation = s.generation
@@ -58,14 +58,25 @@ export async function takeLeases(
                or not exists (select from ${db.schema}.live_leases l where l.lease = p.owner))
           for update of p skip locked)
      update ${db.schema}.subscription_partitions p
-        set owner = $1::text, term = p.term + 1, clean = false, deaths = case when free.clean then 0 else p.deaths + 1 end
+        set owner = $1::text, term = p.term + 1, clean = false,
+            -- An owner that gave the subscription back is alive, and so is this process.
+            deaths = case
+              when free.clean then 0
+              when free.owner is null or free.owner = any (array(select jsonb_array_elements_text(($4::text)::jsonb))) then p.deaths
+              else p.deaths + 1
+            end
        from free
       where p.id = free.id and p.partition = free.partition
      returning p.id, p.term::text as term, p.position::text as pos, p.done::text as done, free.clean, p.deaths, p.save::text as save,
        p.settled::text as settled,
        (select kept_from::text from ${db.schema}.log_state) as kept_from, ${SERVER} as server, free.status, free.reason,
        (select min(e.began_after)::text from ${db.schema}.epochs e where e.epoch > free.epoch) as forked_at`,
-    [processLease, JSON.stringify(wanted.map(({ id, generation }) => ({ id, generation: String(generation) }))), force],
+    [
+      processLease,
+      JSON.stringify(wanted.map(({ id, generation }) => ({ id, generation: String(generation) }))),
+      force,
+      JSON.stringify(former),
+    ],
   )
   return rows.map((row) => ({
     id: String(row.id),
@@ -117,23 +128,28 @@ export async function selectStandings(
 /** The word that says on the channel of the bell that a subscription has no owner now. */
 export const SUBSCRIPTION_FREE = 'free'
 
-/**
- * Gives a subscription back, and tells processes that stand by, unless `channel` is null. `clean`: everything that was begun
- * is in the checkpoint.
- */
+/** How a run ended. */
+export interface Release {
+  /** Everything that was begun is in the checkpoint. */
+  readonly clean: boolean
+  /** An error ended the run that is no fault of the database: like a death, it makes the events under way suspects. */
+  readonly failed?: boolean
+}
+
+/** Gives a subscription back, and tells processes that stand by, unless `channel` is null. */
 export async function releaseLease(
   db: Queryable,
   held: { id: string; term: bigint },
-  { clean, channel }: { clean: boolean; channel: string | null },
+  { clean, failed = false, channel }: Release & { readonly channel: string | null },
 ): Promise<void> {
   await db.query(
     `with released as (
        update ${db.schema}.subscription_partitions
-          set owner = null, clean = $3::boolean
+          set owner = null, clean = $3::boolean, deaths = deaths + ($5::boolean)::integer
         where id = $1::text
           and term = ($2::text)::bigint
        returning id)
      select pg_catalog.pg_notify($4::text, '${SUBSCRIPTION_FREE}') from released where $4::text is not null`,
-    [held.id, held.term.toString(), clean, channel],
+    [held.id, held.term.toString(), clean, channel, failed],
   )
 }

@@ -54,6 +54,9 @@ export interface LeftAlert {
   readonly everySeconds: number
 }
 
+/** By the id of the letter, or by the position of the event that waited. */
+export type Redriven = { readonly letter: bigint } | { readonly position: bigint }
+
 export class Leftovers {
   rows: LeftRow[] = []
   letters: LeftLetter[] = []
@@ -62,6 +65,8 @@ export class Leftovers {
   runs: object[] = []
   /** Owners of the actions that left a row or a letter. */
   owners: string[] = []
+  /** The event was redriven: its dead letter, or the event that waited behind one, is settled by the same write. */
+  redriven: Redriven | undefined
   readonly #writeEarly: ((part: Leftovers) => void) | undefined
   #onSettled: (() => void)[] = []
   #queued: Promise<void> | undefined

@@ -52,11 +52,14 @@ export function succeed(run: RunState, item: Item, left?: Leftovers): Promise<vo
 
 async function succeedRedriven(run: RunState, item: Item, left?: Leftovers): Promise<void> {
   const { definition, parts, lanes } = run
-  if (left) {
+  if (left && !left.isEmpty) {
+    left.redriven = item.source === 'letter' ? { letter: item.letter! } : { position: item.event.position }
     run.saver.keep(item.event, left)
     await run.writer.flush()
+  } else {
+    left?.close()
+    if (!definition.transactional) await settleRedriven(run, parts.database.control, item)
   }
-  if (!definition.transactional) await settleRedriven(run, parts.database.control, item)
   lanes.finish(item)
   if (!lanes.isHeld(item.key)) run.nudge()
   if (item.isShown) outdate(run, item)

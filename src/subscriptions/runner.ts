@@ -15,13 +15,14 @@
 import { selectParkedKeys } from '../dead-letters/index.ts'
 import { AftercommitError } from '../errors.ts'
 import { type AnyEvent, Follower } from '../log/index.ts'
+import { classify } from '../postgres/index.ts'
 import { createInTurn, createThrottledLog, createWaker } from '../runtime/index.ts'
 import { runBatch } from './batches.ts'
 import { createCheckpointWriter } from './checkpoint-writer.ts'
 import { type Definition, WINDOW } from './definition.ts'
 import type { CallContext } from './handler-call.ts'
 import { type Item, Lanes, toItem } from './lanes.ts'
-import type { Lease } from './lease-statements.ts'
+import type { Lease, Release } from './lease-statements.ts'
 import { park } from './outcomes.ts'
 import { Pages } from './pages.ts'
 import { type Checkpoint, Progress } from './progress.ts'
@@ -61,6 +62,7 @@ export class Runner implements RunState {
   #begunMs = 0
   readonly #inTurn = createInTurn()
   #end: RunEnd | undefined
+  #failed = false
   readonly #pages: Pages
   #marked = true
   #heldUntilMs = 0
@@ -158,8 +160,8 @@ export class Runner implements RunState {
     })
   }
 
-  /** Runs until it is ended. `clean`: everything that was begun is in the checkpoint. */
-  async run(): Promise<{ end: RunEnd; clean: boolean }> {
+  /** Runs until it is ended. */
+  async run(): Promise<Release & { readonly end: RunEnd }> {
     const { database, logger, tailer, metrics } = this.parts
     const subscription = this.definition.id
     const obstacle = this.#obstacle()
@@ -196,7 +198,7 @@ export class Runner implements RunState {
       this.writer.close()
     }
     const clean = !this.lost && (await this.#flush())
-    return { end: this.#end ?? 'stopped', clean }
+    return { end: this.#end ?? 'stopped', clean, failed: this.#failed }
   }
 
   /** Why this must not run from its checkpoint, if so. */
@@ -333,6 +335,7 @@ export class Runner implements RunState {
         { subscription: this.definition.id, err: error },
         'a lane failed; the subscription is taken up again',
       )
+      this.#failed ||= classify(error) === 'permanent'
       this.end('lost')
     } finally {
       this.#running--

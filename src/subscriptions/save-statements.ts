@@ -65,8 +65,15 @@ export function toLeftJson(all: readonly Leftovers[], settled: ReadonlyMap<bigin
   return (
     `{"lanes":[${[...lanes.keys()].join(',')}],"rows":[${rows.join(',')}],"letters":[${letters.join(',')}],` +
     `"alerts":${JSON.stringify(alerts)},"runs":${stringifyJson(runs, RUNS)},` +
-    `"settled":${JSON.stringify(Object.fromEntries(settled))}}`
+    `"settled":${JSON.stringify(Object.fromEntries(settled))},${toRedrivenJson(all)}}`
   )
+}
+
+function toRedrivenJson(all: readonly Leftovers[]): string {
+  const redriven = all.flatMap((left) => left.redriven ?? [])
+  const letters = redriven.flatMap((one) => ('letter' in one ? one.letter : []))
+  const waited = redriven.flatMap((one) => ('position' in one ? one.position : []))
+  return `"resolved":[${letters.join(',')}],"waited":[${waited.join(',')}]`
 }
 
 const RUNS = { maxBytes: Number.MAX_SAFE_INTEGER, maxDepth: 100, name: 'run records' }

@@ -230,6 +230,7 @@ function withoutContent({ event, left }: Entry, error: unknown): Leftovers {
     payload: null,
   }))
   refused.owners = left.owners
+  refused.redriven = left.redriven
   refused.onSettled(() => left.settled())
   return refused
 }

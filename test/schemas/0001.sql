@@ -3298,7 +3298,8 @@ comment on function "aftercommit"."raise_alert" is 'Counts a failure and, if no 
 -- Moves a checkpoint and writes what the events that it passes leave behind, both or neither: rows for later attempts, dead
 -- letters, alerts and run records. An event may leave something before it is finished: `settled` names the owners of those
 -- actions, so that the next owner of the subscription does not attempt them again. `p_save` numbers the writes of a subscription, so a write that is repeated because its
--- answer was lost finds its number taken and changes nothing. False when the lease changed hands.
+-- answer was lost finds its number taken and changes nothing. `resolved` and `waited` are dead letters, and events behind
+-- them, that were redriven: they are settled with what they leave. False when the lease changed hands.
 create or replace function "aftercommit".save_checkpoint(
   p_id text, p_term bigint, p_server text, p_save bigint, p_position bigint, p_done int8multirange, p_last_event_id text, p_left jsonb)
 returns boolean
@@ -3331,6 +3332,14 @@ begin
   on conflict (kind, owner, event_id) do update
     set error = excluded.error, attempts = l.attempts + excluded.attempts, status = 'dead', parks = excluded.parks,
         delivery = excluded.delivery, placed = null, last_attempt_at = excluded.last_attempt_at, changed_at = clock_timestamp();
+  if p_left -> 'resolved' <> '[]' then
+    update "aftercommit".letters set status = 'resolved', changed_at = clock_timestamp()
+     where id in (select value::bigint from jsonb_array_elements_text(p_left -> 'resolved')) and status = 'redriving';
+  end if;
+  if p_left -> 'waited' <> '[]' then
+    delete from "aftercommit".parked
+     where owner = p_id and position in (select value::bigint from jsonb_array_elements_text(p_left -> 'waited'));
+  end if;
   perform "aftercommit".raise_alert(alert) from jsonb_array_elements(p_left -> 'alerts') alert;
   insert into "aftercommit".runs (event_id, position, owner, event_type, aggregate_type, aggregate_id, tenant, trace_id, attempt, actions,
                             status, duration_ms)
@@ -3342,7 +3351,7 @@ begin
 end
 $aftercommit$;
 revoke all on function "aftercommit"."save_checkpoint" from public;
-comment on function "aftercommit"."save_checkpoint" is 'Moves a checkpoint and writes what the events that it passes leave behind, both or neither: rows for later attempts, dead letters, alerts and run records. An event may leave something before it is finished: `settled` names the owners of those actions, so that the next owner of the subscription does not attempt them again. `p_save` numbers the writes of a subscription, so a write that is repeated because its answer was lost finds its number taken and changes nothing. False when the lease changed hands.';
+comment on function "aftercommit"."save_checkpoint" is 'Moves a checkpoint and writes what the events that it passes leave behind, both or neither: rows for later attempts, dead letters, alerts and run records. An event may leave something before it is finished: `settled` names the owners of those actions, so that the next owner of the subscription does not attempt them again. `p_save` numbers the writes of a subscription, so a write that is repeated because its answer was lost finds its number taken and changes nothing. `resolved` and `waited` are dead letters, and events behind them, that were redriven: they are settled with what they leave. False when the lease changed hands.';
 -- grants: none
 -- Writes what follows from one input: the instance, snapshots, timers, and what is kept of the input. Its events have these
 -- positions; its effects are written already. A caller in REPEATABLE READ may decide on a snapshot that is older than its
@@ -4027,7 +4036,7 @@ values ('capture/register_capture', 'function', 'register_capture', null, '04a4b
        ('log/split_partitions', 'function', 'split_partitions', null, 'c5f244f47efc3407b0b969c525f7d3a949c1823f03218e041307d9009f7751e9', 1),
        ('observers/keep_run_days', 'function', 'keep_run_days', null, '64fc46acbb18c495a58b62f8dfdf16ec5483e1c06c8b0910e76b003b7aecb447', 1),
        ('observers/raise_alert', 'function', 'raise_alert', null, '403d1d517e0192724788aa99bc1ec36cdb69960322522237ecc6e6d7bed7b5fc', 1),
-       ('subscriptions/save_checkpoint', 'function', 'save_checkpoint', null, 'f5c5dbcac73844a799f2b8807dee570c4540cf2702efd63244321719473f8510', 1),
+       ('subscriptions/save_checkpoint', 'function', 'save_checkpoint', null, 'bbc64258292e2ffee63b0550a56b35a5a59c79497022e72da86af3ef981b5950', 1),
        ('workflows/commit_step', 'function', 'commit_step', null, '9d7710246577d28b79f1365d652fd85ad63b5a3ac537d739f9c24428f032ffd4', 1),
        ('workflows/holds_events', 'function', 'holds_events', null, 'db22c726dc5c61f5a0939e74e29b20dd50a72e82cd7d3859fa8bc7ae168e4214', 1),
        ('workflows/live_worker', 'function', 'live_worker', null, '8454ca25f932435721149b94cefc92e6c5766a4810098033972fcb90bb9d17ea', 1),

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { Database } from '../../src/postgres/index.ts'
 import { createDatabase } from '../../src/postgres/index.ts'
 import { Leftovers, type LeftRow } from '../../src/subscriptions/index.ts'
-import { takeLeases } from '../../src/subscriptions/lease-statements.ts'
+import { releaseLease, takeLeases } from '../../src/subscriptions/lease-statements.ts'
 import { Progress } from '../../src/subscriptions/progress.ts'
 import { Saver } from '../../src/subscriptions/saver.ts'
 import { registerSubscription } from '../../src/subscriptions/statements.ts'
@@ -24,10 +24,11 @@ async function open(toDatabase: (url: string) => Database = (url) => createDatab
     definition: '{}',
     position: 0n,
   })
-  const take = async () => (await takeLeases(database, 'me', [{ id: ID, generation }], { force: true }))[0]!
+  const take = async (process: string) =>
+    (await takeLeases(database, process, [{ id: ID, generation }], { force: true, former: [process] }))[0]!
   const { logger, lines } = collectingLogger()
-  const openSaver = async () => {
-    const lease = await take()
+  const openSaver = async (process = 'me') => {
+    const lease = await take(process)
     const progress = new Progress(lease.position, lease.done)
     const lost: boolean[] = []
     const saver = new Saver({
@@ -53,7 +54,7 @@ async function open(toDatabase: (url: string) => Database = (url) => createDatab
         }
       }
     }
-    return { saver, progress, lost, leave, write }
+    return { lease, saver, progress, lost, leave, write }
   }
   const rows = async (text: string) => (await sql.query(text)).rows
   return { sql, rows, lines, openSaver, database }
@@ -232,13 +233,45 @@ test('a settled action stays settled while a refused write is halved and its eve
   ])
 })
 
-test('an unclean end counts a death, and a checkpoint that moves forgets the deaths', async () => {
-  const { rows, openSaver } = await open()
+test('an owner that is gone counts as a death, and one that takes its lease again or gave it back does not', async () => {
+  const { rows, openSaver, database } = await open()
   const deaths = async () => (await rows('select deaths from aftercommit.subscription_partitions'))[0]!.deaths
-  await openSaver()
-  const { write, progress } = await openSaver()
+  await openSaver('first')
+  const { lease } = await openSaver('first')
+  expect(await deaths()).toBe(0)
+  await releaseLease(database, lease, { clean: false, channel: null })
+  await openSaver('second')
+  expect(await deaths()).toBe(0)
+  const { lease: third, write, progress } = await openSaver('third')
   expect(await deaths()).toBe(1)
+  // The event that a run failed at is a suspect like one that ended its process.
+  await releaseLease(database, third, { clean: false, failed: true, channel: null })
+  expect(await deaths()).toBe(2)
   progress.pass(1n)
   await write()
   expect(await deaths()).toBe(0)
+})
+
+test('the dead letter of a redriven event is settled by the write of the rows that the event leaves', async () => {
+  const { sql, rows, openSaver } = await open((url) =>
+    lossyDatabase(url, { of: 'save_checkpoint', times: 1, after: 'the answer' }),
+  )
+  const { rows: letters } = await sql.query(
+    `insert into aftercommit.letters (kind, owner, key, event_id, position, event, error, attempts, first_attempt_at,
+                                      last_attempt_at, parks, status)
+     values ('subscription', $1, 'k', 'evt-1', 1, '{}', '{}', 1, now(), now(), false, 'redriving') returning id::text`,
+    [ID],
+  )
+  await sql.query(`insert into aftercommit.parked (owner, position, key, event) values ($1, 2, 'k', '{}')`, [ID])
+  const { saver, write } = await openSaver()
+  const redriven = { letter: BigInt(letters[0].id) }
+  saver.keep(eventAt(1n), Object.assign(new Leftovers(), { rows: [row(1)], redriven }))
+  saver.keep(eventAt(2n), Object.assign(new Leftovers(), { rows: [row(2)], redriven: { position: 2n } }))
+  await write()
+  expect(await rows('select status from aftercommit.letters')).toEqual([{ status: 'resolved' }])
+  expect(await rows('select payload from aftercommit.deliveries order by id')).toEqual([
+    { payload: { n: 1 } },
+    { payload: { n: 2 } },
+  ])
+  expect(await rows('select from aftercommit.parked')).toEqual([])
 })

@@ -35,7 +35,7 @@ export async function publishOnce(definition: Definition, parts: OnceParts): Pro
   return database.transaction(async (tx) => {
     const wanted = { id: definition.id, generation }
     // A name that is no lease of a process: under that of this process it would take the subscription from its own run.
-    const [lease] = await takeLeases(tx, `${parts.process}:once`, [wanted], { force: false })
+    const [lease] = await takeLeases(tx, `${parts.process}:once`, [wanted], { force: false, former: [] })
     if (lease === undefined) return 0
     if (lease.keptFrom > lease.position + 1n) throw historyLost(definition.id)
     const progress = new Progress(lease.position, lease.done)

@@ -6,7 +6,7 @@ import type { Statement } from './statements.ts'
 export const LEASES = {
   takeLeases: {
     says: /for update of p skip locked/,
-    run(store, [lease, wantedText, force]) {
+    run(store, [lease, wantedText, force, former]) {
       const wanted = JSON.parse(wantedText as string) as { id: string; generation: string }[]
       const rows: Record<string, unknown>[] = []
       for (const { id, generation } of wanted) {
@@ -17,7 +17,8 @@ export const LEASES = {
         const { owner } = partition
         if (owner !== null && owner !== lease && store.lives(owner) && force !== true) continue
         const wasClean = partition.clean
-        partition.deaths = wasClean ? 0 : partition.deaths + 1
+        const isAlive = owner === null || (JSON.parse(former as string) as string[]).includes(owner)
+        partition.deaths = wasClean ? 0 : partition.deaths + (isAlive ? 0 : 1)
         partition.owner = lease as string
         partition.term++
         partition.clean = false
@@ -55,11 +56,12 @@ export const LEASES = {
   },
   releaseLease: {
     says: /set owner = null, clean = \$3::boolean/,
-    run(store, [id, term, clean]) {
+    run(store, [id, term, clean, , failed]) {
       const partition = store.ours(id as string, term as string)
       if (!partition) return changed(0)
       partition.owner = null
       partition.clean = clean as boolean
+      partition.deaths += Number(failed)
       return changed(1)
     },
   },

@@ -58,6 +58,9 @@ export const SAVES = {
       }
       for (const letter of left.letters) addLetter(store, lanes[letter.lane - 1]!, letter, Number(term))
       if (left.rows.length > 0) store.witness.onBell()
+      for (const letter of store.letters)
+        if (left.resolved.includes(letter.id) && letter.status === 'redriving') letter.status = 'resolved'
+      store.parked = store.parked.filter((one) => one.owner !== id || !left.waited.includes(one.position))
       move(store, partition, term!, { position: Number(position), done: done as string, lastEventId })
       return valueAs('saved', true)
     },
@@ -100,6 +103,8 @@ interface Left {
   readonly letters: LeftLetter[]
   readonly runs: unknown[]
   readonly settled: object
+  readonly resolved: readonly number[]
+  readonly waited: readonly number[]
 }
 
 interface LeftLetter {
