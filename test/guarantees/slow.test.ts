@@ -2,7 +2,7 @@
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { instance } from '../log/support/open-log.ts'
-import { emitMany, numbered, openSubscriptions, recorder } from '../subscriptions/support/open-subscriptions.ts'
+import { emitMany, gate, numbered, openSubscriptions, recorder } from '../subscriptions/support/open-subscriptions.ts'
 import { buildPackage } from '../support/build.ts'
 import { connect, testDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
@@ -31,6 +31,37 @@ describe('a handler that computes for five seconds without a pause', () => {
     const { rows } = await sql.query('select distinct term from public.checkpoint_writes')
     expect(rows).toEqual([{ term: '1' }])
     await writes.expectMonotonic()
+  })
+})
+
+describe('a handler that takes long for one key', () => {
+  it('holds up that key alone, and all keys of its subscription once as many calls as its concurrency are under way', async () => {
+    const { ac, sql } = await openSubscriptions()
+    const { passed, open } = gate()
+    const begun: Record<string, string[]> = {}
+    const subscribe = (id: string, concurrency?: number) => {
+      const seen: string[] = []
+      begun[id] = seen
+      ac.subscribe({
+        id,
+        ...(concurrency !== undefined && { concurrency }),
+        handle: async (event) => {
+          seen.push(event.id)
+          if (id !== 'quick' && event.id === 'n1') await passed
+        },
+      })
+    }
+    subscribe('default')
+    subscribe('two-at-a-time', 2)
+    subscribe('quick')
+    await emitMany(sql, 20, { prefix: 'n', keys: 10 })
+    await ac.start()
+    // The second event of the slow key, n11, waits for the first; the nine other keys go on.
+    await eventually(() => begun['two-at-a-time']!.length === 19 && begun.quick!.length === 20)
+    expect(begun['two-at-a-time']).not.toContain('n11')
+    expect(begun.default).toEqual(['n1'])
+    open()
+    await eventually(() => begun.default!.length === 20 && begun['two-at-a-time']!.length === 20)
   })
 })
 
