@@ -1,4 +1,4 @@
-import { ExactNumber } from '../events/index.ts'
+import { type Decimal, ExactNumber, parseDecimal } from '../events/index.ts'
 import { spend } from './budget.ts'
 
 /**
@@ -89,27 +89,8 @@ export function truncate(value: Numeric): Numeric | undefined {
   return whole <= 0n ? 0 : parseNumber(`${sign}${digits.slice(0, Number(whole))}`)
 }
 
-interface Decimal {
-  readonly sign: '' | '-'
-  /** Without zeros at either end; empty for zero. */
-  readonly digits: string
-  readonly exponent: bigint
-}
-
 function toDecimal(value: Numeric): Decimal {
   return parseDecimal(textOf(value))
-}
-
-function parseDecimal(text: string): Decimal {
-  const [, sign = '', whole = '', fraction = '', power = '0'] = DECIMAL.exec(text) ?? []
-  const all = whole + fraction
-  let start = 0
-  let end = all.length
-  // By hand, since a pattern like /0+$/ is quadratic.
-  while (start < end && all.charCodeAt(start) === ZERO) start++
-  while (end > start && all.charCodeAt(end - 1) === ZERO) end--
-  const exponent = BigInt(power) - BigInt(fraction.length) + BigInt(all.length - end)
-  return { sign: sign === '-' && end > start ? '-' : '', digits: all.slice(start, end), exponent }
 }
 
 /** By sign, then by the place of the first digit, then digit by digit: no power of ten is ever written out. */
@@ -185,7 +166,5 @@ function isFiniteNumber(value: Numeric): boolean {
   return typeof value !== 'number' || Number.isFinite(value)
 }
 
-const DECIMAL = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]\+?(-?\d+))?$/
-const ZERO = 48
 /** Postgres goes further, but nobody calculates there, and each step would cost milliseconds. */
 const MOST_DIGITS = 1_000

@@ -15,7 +15,7 @@ export type { ConfigurationSource } from './load-files.ts'
 export { ConfigError, type Found, type Mistake, type Path, pathKey, pathText } from './mistake.ts'
 export { type ReadConfiguration, readConfiguration } from './read-configuration.ts'
 export { type References, resolveReferences, withSecrets } from './references.ts'
-export { reveal, Secret } from './secret.ts'
+export { reveal, Secret, type SecretText } from './secret.ts'
 export { isSensitive } from './sensitive.ts'
 export {
   DEFAULT_GROUP,
@@ -23,7 +23,6 @@ export {
   type ProviderName,
   type ProviderSettings,
   type RedisSettings,
-  type SecretText,
   type Settings,
   toSettings,
 } from './settings.ts'

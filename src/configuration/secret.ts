@@ -31,7 +31,10 @@ export class Secret {
   }
 }
 
+/** A value that must not be printed. The configuration wraps `${env:NAME}` in one; plain text is taken as well. */
+export type SecretText = string | { reveal(): string }
+
 /** The text behind a setting that may be a secret or plain text. */
-export function reveal(setting: string | Secret): string {
+export function reveal(setting: SecretText): string {
   return typeof setting === 'string' ? setting : setting.reveal()
 }

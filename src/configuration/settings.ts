@@ -2,9 +2,7 @@
 import { toMs } from '../runtime/index.ts'
 import { parseRate, type Rate } from './fields.ts'
 import type { SettingsInput } from './file-schema.ts'
-import { reveal, type Secret } from './secret.ts'
-
-export type SecretText = string | Secret
+import { reveal, type SecretText } from './secret.ts'
 
 export interface Settings {
   /** Of the observers; each group has a subscription of its own. */

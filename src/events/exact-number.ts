@@ -52,7 +52,7 @@ export function sameNumber(one: number | bigint | ExactNumber, other: number | b
 
 /** Whether Postgres can keep it: `numeric` ends at 131,072 digits before the point and 16,383 after it. */
 export function fitsNumeric(text: string): boolean {
-  const { digits, exponent, scale } = decimalParts(text)
+  const { digits, exponent, scale } = parseDecimal(text)
   return scale <= 16_383n && (digits === '' || BigInt(digits.length) + exponent <= 131_072n)
 }
 
@@ -61,21 +61,33 @@ function isFiniteNumber(value: number | bigint | ExactNumber): boolean {
 }
 
 function canonicalDecimal(text: string): string {
-  const { sign, digits, exponent } = decimalParts(text)
+  const { sign, digits, exponent } = parseDecimal(text)
   return digits === '' ? '0' : `${sign}${digits}e${exponent}`
 }
 
-/** Sign, significant digits and power of ten. Zeros are cut by hand, since a pattern like /0+$/ is quadratic. */
-function decimalParts(text: string): { sign: string; digits: string; exponent: bigint; scale: bigint } {
+export interface Decimal {
+  /** Empty for zero. */
+  readonly sign: '' | '-'
+  /** Without zeros at either end; empty for zero. */
+  readonly digits: string
+  readonly exponent: bigint
+  /** Digits after the point as written; below zero for powers of ten. */
+  readonly scale: bigint
+}
+
+/** A decimal number as written. Zeros are cut by hand, since a pattern like /0+$/ is quadratic. */
+export function parseDecimal(text: string): Decimal {
   const [, sign = '', whole = '', fraction = '', power = '0'] = DECIMAL.exec(text) ?? []
   const all = whole + fraction
   let start = 0
   let end = all.length
-  while (start < end && all.charCodeAt(start) === 48) start++
-  while (end > start && all.charCodeAt(end - 1) === 48) end--
+  while (start < end && all.charCodeAt(start) === ZERO) start++
+  while (end > start && all.charCodeAt(end - 1) === ZERO) end--
   const scale = BigInt(fraction.length) - BigInt(power)
-  return { sign, digits: all.slice(start, end), exponent: BigInt(all.length - end) - scale, scale }
+  const digits = all.slice(start, end)
+  return { sign: sign === '-' && digits !== '' ? '-' : '', digits, exponent: BigInt(all.length - end) - scale, scale }
 }
 
 const JSON_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
 const DECIMAL = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]\+?(-?\d+))?$/
+const ZERO = 48

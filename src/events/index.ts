@@ -32,7 +32,7 @@ export {
 } from './event.ts'
 export { baseName, checkEventName, type EventKind, isEventName, kindOf, UnknownEventError } from './event-name.ts'
 export type { EventName, EventOf, Payload, PayloadInput } from './event-types.ts'
-export { ExactNumber } from './exact-number.ts'
+export { type Decimal, ExactNumber, parseDecimal } from './exact-number.ts'
 export { checkAggregate, checkEventId, checkTenant, newEventId } from './identifiers.ts'
 export { JsonError, type JsonErrorCode } from './json-error.ts'
 export { parseJson } from './json-parse.ts'

@@ -7,7 +7,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { WebSocket } from 'ws'
 import { summarizeError } from '../runtime/index.ts'
-import { admit, later } from './graphql-admit.ts'
+import { admit, tooBusy } from './admit.ts'
 import type { Prepare, ServingParts } from './graphql-operation.ts'
 import {
   type AttachOptions,
@@ -92,7 +92,7 @@ export async function attachTo(
   function onAdmitted(connection: SocketConnection): void {
     if (connection.gone.aborted) return
     waiting.delete(connection)
-    if (!parts.enter()) throw later()
+    if (!parts.enter()) throw tooBusy('There are as many clients as this feed takes.')
     connection.gone.addEventListener('abort', parts.leave, { once: true })
   }
 

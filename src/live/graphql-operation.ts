@@ -2,7 +2,7 @@
 import type { DocumentNode, ExecutionArgs, GraphQLError, GraphQLSchema } from 'graphql'
 import type { Clock, ThrottledLog } from '../runtime/index.ts'
 import type { Feed } from './feed.ts'
-import type { Connection } from './graphql-admit.ts'
+import type { Connection } from './graphql-connection.ts'
 import { operationProblem } from './graphql-limits.ts'
 import type { GraphqlSettings } from './graphql-options.ts'
 import type { GraphqlModule } from './graphql-peers.ts'

@@ -12,7 +12,8 @@ import type { IncomingMessage } from 'node:http'
 import type { Server } from 'graphql-ws'
 import type { RawData, WebSocket } from 'ws'
 import { type Clock, summarizeError, type ThrottledLog } from '../runtime/index.ts'
-import type { Admitted, Connection } from './graphql-admit.ts'
+import type { Admitted } from './admit.ts'
+import type { Connection } from './graphql-connection.ts'
 import { toFetchRequest } from './sse-sinks.ts'
 
 /** What graphql-ws hands on to its callbacks as `extra`. */

@@ -5,7 +5,7 @@
 import { summarizeError, type ThrottledLog } from '../runtime/index.ts'
 import type { BufferLimits, Feed, FeedItem, FeedReader, ResumeToken } from './feed.ts'
 import type { Wanted } from './filter.ts'
-import type { Connection } from './graphql-admit.ts'
+import type { Connection } from './graphql-connection.ts'
 import { sizeOf } from './graphql-event.ts'
 
 export type Told = Extract<FeedItem, { kind: 'event' }> | Ending

@@ -3,7 +3,8 @@
  * operations over one stream is not offered: it keeps streams that nobody may ever come for.
  */
 import { summarizeError } from '../runtime/index.ts'
-import { admit, type Connection, later } from './graphql-admit.ts'
+import { admit, tooBusy } from './admit.ts'
+import type { Connection } from './graphql-connection.ts'
 import type { Operation, ServingParts } from './graphql-operation.ts'
 import { maxMessageBytes } from './graphql-options.ts'
 import { createRoom, type Messages, type Room, toStream } from './graphql-outflow.ts'
@@ -31,7 +32,7 @@ export function createStreamHandler(parts: ServingParts): (request: Request) => 
       throw error
     })
     const admitted = await admit(request, settings, feed, clock)
-    if (!parts.enter()) throw later()
+    if (!parts.enter()) throw tooBusy('There are as many clients as this feed takes.')
     const gone = new AbortController()
     gone.signal.addEventListener('abort', parts.leave, { once: true })
     const room = createRoom(gone.signal)

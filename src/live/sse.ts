@@ -4,7 +4,8 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { EventDefinitions, EventOf } from '../events/index.ts'
-import { type Clock, createThrottledLog, type Logger, summarizeError, withTimeout } from '../runtime/index.ts'
+import { type Clock, createThrottledLog, type Logger, summarizeError } from '../runtime/index.ts'
+import { admit, tooBusy } from './admit.ts'
 import type { Feed, FeedReader } from './feed.ts'
 import { Refusal, toProblem } from './inbound-problem.ts'
 import { SseConnection, type SseSink } from './sse-connection.ts'
@@ -34,9 +35,6 @@ export interface SseParts {
   readonly source: string
 }
 
-/** A client whose database is away is sent elsewhere rather than kept waiting for its first byte. */
-const READY_MS = 10_000
-
 export function createSse(parts: SseParts): { sse: Sse; stop(): Promise<void> } {
   const endpoints = new Set<Endpoint>()
   return {
@@ -54,7 +52,7 @@ export function createSse(parts: SseParts): { sse: Sse; stop(): Promise<void> } 
 }
 
 /** A client that may be served, and what is left to do before it is. */
-interface Admitted {
+interface Servable {
   readonly headers: Record<string, string>
   readonly principal: unknown
   open(signal: AbortSignal): FeedReader
@@ -104,7 +102,7 @@ class Endpoint {
     await Promise.all(this.#connections.values())
   }
 
-  async #admit(request: Request): Promise<Admitted | Response> {
+  async #admit(request: Request): Promise<Servable | Response> {
     const cors = corsHeaders(request, this.#settings)
     try {
       return preflight(request, cors) ?? (await this.#check(request, cors))
@@ -116,40 +114,30 @@ class Endpoint {
     }
   }
 
-  async #check(request: Request, cors: Record<string, string>): Promise<Admitted> {
+  async #check(request: Request, cors: Record<string, string>): Promise<Servable> {
     const { feed, clock } = this.#parts
     const settings = this.#settings
     if (request.method !== 'GET') throw new Refusal(405, 'A feed is read with GET.', { headers: { allow: 'GET' } })
-    if (feed.stopping.aborted) throw tooBusy('This server is stopping.')
-    // Before anybody is authorised: what is revoked from here on is heard of.
-    const since = await withTimeout(feed.stand(), READY_MS, clock, 'The live feed was not ready').catch((cause) => {
-      throw tooBusy('The feed cannot be read now.', cause)
-    })
-    const principal = await settings.authorize(request)
-    if (principal === null || principal === undefined || principal === false)
-      throw new Refusal(401, 'This feed is not for everybody.')
+    const admitted = await admit(request, settings, feed, clock)
     const asked = readAsked(request)
-    const tenant = await settings.tenantOf?.(principal)
-    if (settings.tenantOf !== undefined && !tenant) throw new Refusal(403, 'This feed is for members of a tenant.')
-    const identity = await settings.identityOf?.(principal)
     if (this.#clients >= settings.maxClients) throw tooBusy('There are as many clients as this feed takes.')
     this.#clients++
-    const { allows, on, maxBuffered } = settings
+    const { on, maxBuffered } = settings
     return {
       headers: { ...STREAM_HEADERS, ...cors },
-      principal,
+      principal: admitted.principal,
       open: (signal) =>
         feed.open({
           transport: 'sse',
           ...asked,
-          ...{ on, tenant: tenant ?? undefined, principal, identity, since, maxBuffered, signal },
-          allows: allows && ((event) => allows(principal, event)),
+          ...admitted,
+          ...{ on, maxBuffered, signal },
           sizeOf: this.#frames.sizeOf,
         }),
     }
   }
 
-  async #serve(sink: SseSink, { open, principal }: Admitted): Promise<void> {
+  async #serve(sink: SseSink, { open, principal }: Servable): Promise<void> {
     const { clock } = this.#parts
     const connection = new SseConnection(sink, open(sink.gone))
     const served = connection
@@ -197,8 +185,4 @@ const STREAM_HEADERS = {
   'cache-control': 'no-store',
   'x-accel-buffering': 'no',
   'x-content-type-options': 'nosniff',
-}
-
-function tooBusy(detail: string, cause?: unknown): Refusal {
-  return new Refusal(503, detail, { headers: { 'retry-after': '2' }, cause })
 }

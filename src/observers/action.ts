@@ -8,6 +8,7 @@ import { hash } from 'node:crypto'
 import type { z } from 'zod'
 import type { CacheActions, CacheStore } from '../cache/index.ts'
 import type { Scope } from '../conditions/index.ts'
+import type { SecretText } from '../configuration/index.ts'
 import type { AnyEvent } from '../log/index.ts'
 import type { Pool } from '../postgres/index.ts'
 import type { Abortable, Clock, Logger, Telemetry } from '../runtime/index.ts'
@@ -113,9 +114,6 @@ export interface ActionContext {
   readonly createMistakes: () => Mistakes
 }
 
-/** A value that must not be printed. The configuration wraps `${env:NAME}` in one; plain text is taken as well. */
-export type SecretText = string | { reveal(): string }
-
 export interface Providers {
   readonly slack?: { readonly webhookUrl: SecretText }
   readonly smtp?: { readonly url: SecretText; readonly from: string }
@@ -220,8 +218,4 @@ export interface CustomContext {
 /** One per event, observer and action, over every attempt, restart and redrive. Letters, digits, `-` and `_` only. */
 export function idempotencyKeyOf(eventId: string, observer: string, action: string): string {
   return hash('sha256', JSON.stringify([eventId, observer, action]), 'base64url').slice(0, 32)
-}
-
-export function reveal(secret: SecretText): string {
-  return typeof secret === 'string' ? secret : secret.reveal()
 }

@@ -3,7 +3,7 @@ import { type FragmentDefinitionNode, getIntrospectionQuery, type OperationDefin
 import { describe, expect, it } from 'vitest'
 import { AftercommitEvent, ExactNumber } from '../../src/events/index.ts'
 import type { Feed, FeedItem, FeedRequest } from '../../src/live/feed.ts'
-import type { Connection } from '../../src/live/graphql-admit.ts'
+import type { Connection } from '../../src/live/graphql-connection.ts'
 import { answerSize, sizeOf, toGraphqlEvent } from '../../src/live/graphql-event.ts'
 import { copiesOf, operationProblem } from '../../src/live/graphql-limits.ts'
 import { load } from '../../src/live/graphql-peers.ts'

@@ -4,9 +4,9 @@ import type { AftercommitEvent, EventTrace } from '../../index.ts'
 import { printable } from '../../printable.ts'
 import { formatAggregate, formatTime, toBrief } from '../event-format.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
+import { printFields, printJson } from '../fields.ts'
 import { findEvent } from '../find-event.ts'
 import { type Invocation, runCommand } from '../invocation.ts'
-import { toJsonText } from '../json.ts'
 import type { Output } from '../output.ts'
 
 interface Options {
@@ -41,35 +41,29 @@ async function show(id: string, { open, options, output }: Invocation<Options>):
   return EXIT.ok
 }
 
-function printEvent(event: AftercommitEvent, full: Record<string, unknown>, { colors, data }: Output): void {
+function printEvent(event: AftercommitEvent, full: Record<string, unknown>, output: Output): void {
   const { correlationId, causationId, traceparent, schemaVersion } = event.metadata
   const metadata = full.metadata as Record<string, unknown>
-  const line = (name: string, value: string | null) => {
-    if (value !== null) data(`  ${colors.dim(name.padEnd(12))} ${printable(value)}`)
-  }
-  data(colors.bold(printable(event.type)))
-  line('id', event.id)
-  line('position', String(event.position))
-  line('aggregate', event.aggregateType === null ? null : formatAggregate(event))
-  line('version', event.version === null ? null : String(event.version))
-  line('tenant', event.tenant)
-  line('occurred', `${formatTime(event.occurredAt)} UTC`)
-  line('recorded', `${formatTime(event.recordedAt)} UTC`)
-  line('correlation', correlationId)
-  line('causation', causationId)
-  line('user', metadata.user_id === undefined ? null : String(metadata.user_id))
-  line('trace', traceparent)
-  line('schema', schemaVersion === 1 ? null : `version ${schemaVersion}`)
+  output.data(output.colors.bold(printable(event.type)))
+  printFields(
+    [
+      ['id', event.id],
+      ['position', String(event.position)],
+      ['aggregate', event.aggregateType === null ? null : formatAggregate(event)],
+      ['version', event.version === null ? null : String(event.version)],
+      ['tenant', event.tenant],
+      ['occurred', `${formatTime(event.occurredAt)} UTC`],
+      ['recorded', `${formatTime(event.recordedAt)} UTC`],
+      ['correlation', correlationId],
+      ['causation', causationId],
+      ['user', metadata.user_id === undefined ? null : String(metadata.user_id)],
+      ['trace', traceparent],
+      ['schema', schemaVersion === 1 ? null : `version ${schemaVersion}`],
+    ],
+    output,
+  )
   for (const part of ['payload', 'changes', 'previous'] as const) {
-    if (full[part] === null) continue
-    data(`\n${colors.bold(part)}`)
-    const text = toJsonText(full[part], { layOut: true })
-    data(
-      text
-        .split('\n')
-        .map((one) => `  ${printable(one)}`)
-        .join('\n'),
-    )
+    if (full[part] !== null) printJson(part, full[part], output)
   }
 }
 

@@ -1,18 +1,11 @@
 /** What the actions of one loaded configuration share, and its end: connections are made with the first use. */
 import type { CacheActions } from '../../cache/index.ts'
-import type { RedisSettings } from '../../configuration/index.ts'
+import { type RedisSettings, reveal } from '../../configuration/index.ts'
 import { defaultSource } from '../../events/index.ts'
 import type { Pool } from '../../postgres/index.ts'
 import type { Clock, Logger, Telemetry } from '../../runtime/index.ts'
 import type { DocumentWriter } from '../../search/index.ts'
-import {
-  type ActionContext,
-  type CustomHandler,
-  type EmailTemplate,
-  type Providers,
-  reveal,
-  type TemplateCompiler,
-} from '../action.ts'
+import type { ActionContext, CustomHandler, EmailTemplate, Providers, TemplateCompiler } from '../action.ts'
 import { createHttp, type HttpOptions, parseRules } from '../network/index.ts'
 import { ObserverError } from '../observer-error.ts'
 import { openSharedCache } from './cache-shared.ts'

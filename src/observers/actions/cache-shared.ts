@@ -1,7 +1,7 @@
 import type { CacheStore } from '../../cache/index.ts'
-import type { RedisSettings } from '../../configuration/index.ts'
+import { type RedisSettings, reveal } from '../../configuration/index.ts'
 import type { Clock } from '../../runtime/index.ts'
-import { reveal, type SharedCache } from '../action.ts'
+import type { SharedCache } from '../action.ts'
 
 /** The Redis of `[redis]`. Its client is loaded with the first call, and what is wrong with it shows there. */
 export function openSharedCache(redis: RedisSettings, schema: string, clock: Clock): SharedCache {

@@ -3,7 +3,8 @@
  * still a reference could not be resolved, which somebody else has reported.
  */
 import { createECDH } from 'node:crypto'
-import { type Providers, type PushProvider, reveal, type SecretText, type SmsProvider } from '../action.ts'
+import { reveal, type SecretText } from '../../configuration/index.ts'
+import type { Providers, PushProvider, SmsProvider } from '../action.ts'
 import { createMistakes, type Mistakes } from './mistakes.ts'
 
 /** Throws one `PrepareError` with every mistake. */

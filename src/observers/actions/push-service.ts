@@ -1,6 +1,8 @@
 /** One message to one browser, by its push service. Encrypted and signed by web-push, called by our own guarded HTTP. */
+
+import { reveal } from '../../configuration/index.ts'
 import type { Recipient } from '../../push/index.ts'
-import { type ActionContext, type PushProvider, reveal } from '../action.ts'
+import type { ActionContext, PushProvider } from '../action.ts'
 import { CallFailed, judgeUrl, parseRetryAfter, RefusedAddress, toTarget } from '../network/index.ts'
 import type { Received, SentRequest } from '../observer-error.ts'
 import { isTransientStatus } from './call-http.ts'

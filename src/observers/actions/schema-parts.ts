@@ -1,8 +1,8 @@
 /** Pieces of the schemas of actions. */
 import { z } from 'zod'
+import type { SecretText } from '../../configuration/index.ts'
 import { AftercommitError } from '../../errors.ts'
 import { toMs } from '../../runtime/index.ts'
-import type { SecretText } from '../action.ts'
 
 /** A template, or text that happens to be constant. */
 export const templateText = z.string().min(1)

@@ -1,5 +1,6 @@
 /** Calls of a search engine over HTTP: its address, how it knows us, and the failures that all of them share. */
-import { type ActionContext, reveal, type SearchProvider } from '../action.ts'
+import { reveal } from '../../configuration/index.ts'
+import type { ActionContext, SearchProvider } from '../action.ts'
 import type { Answer, HttpRequest } from '../network/index.ts'
 import { ObserverError, type SentRequest } from '../observer-error.ts'
 import { answeredBadly, askHttp, type CallOptions } from './call-http.ts'

@@ -1,9 +1,10 @@
 /** `type = "slack"`: a message through the incoming webhook of `[providers.slack]`. */
 import { z } from 'zod'
 import type { Scope } from '../../conditions/index.ts'
+import { reveal } from '../../configuration/index.ts'
 import { stringifyJson } from '../../events/index.ts'
 import type { AnyEvent } from '../../log/index.ts'
-import { type ActionContext, type ActionType, type PreparedAction, reveal } from '../action.ts'
+import type { ActionContext, ActionType, PreparedAction } from '../action.ts'
 import { toTarget } from '../network/index.ts'
 import { ObserverError } from '../observer-error.ts'
 import { callHttp } from './call-http.ts'

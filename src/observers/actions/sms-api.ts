@@ -1,5 +1,6 @@
 /** The API that `[providers.sms]` names: how its requests look, and what may be kept of them. */
-import { reveal, type SmsProvider } from '../action.ts'
+import { reveal } from '../../configuration/index.ts'
+import type { SmsProvider } from '../action.ts'
 import { type Target, toTarget } from '../network/index.ts'
 import type { SentRequest } from '../observer-error.ts'
 

@@ -1,8 +1,9 @@
 /** The headers and the body of a webhook, compiled. */
 import type { Scope } from '../../conditions/index.ts'
+import { reveal, type SecretText } from '../../configuration/index.ts'
 import { stringifyJson, toCloudEvent } from '../../events/index.ts'
 import type { AnyEvent } from '../../log/index.ts'
-import { type CompiledText, reveal, type SecretText, type TemplateCompiler, type TextTarget } from '../action.ts'
+import type { CompiledText, TemplateCompiler, TextTarget } from '../action.ts'
 import { headerNameProblem, headerValueProblem } from '../network/index.ts'
 import type { Mistakes } from './mistakes.ts'
 import { constantText, unusable } from './rendering.ts'

@@ -1,8 +1,9 @@
 /** `type = "webhook"`: calls an address over HTTP, signed when there is a secret. */
 import { z } from 'zod'
+import { reveal } from '../../configuration/index.ts'
 import { type Attributes, toMs } from '../../runtime/index.ts'
 import { signWebhook, toSigningKey } from '../../webhook-signature.ts'
-import { type ActionContext, type ActionRequest, type ActionType, type PreparedAction, reveal } from '../action.ts'
+import type { ActionContext, ActionRequest, ActionType, PreparedAction } from '../action.ts'
 import { callHttp } from './call-http.ts'
 import { createMistakes } from './mistakes.ts'
 import { hide, isMaskedInPreview, maskHeaders, secretsOfHeaders } from './record.ts'
