@@ -7,7 +7,7 @@
  *   read with   whoever takes the subscription up writes them down again, if others were in force meanwhile
  */
 import { DEFAULT_GROUP, type Settings } from '../configuration/index.ts'
-import type { Delivering, Work } from '../delivery/index.ts'
+import { type Delivering, sparingly, type Work } from '../delivery/index.ts'
 import { AftercommitError } from '../errors.ts'
 import type { EventDefinitions } from '../events/index.ts'
 import { type AnyEvent, settledPosition } from '../log/index.ts'
@@ -111,7 +111,12 @@ export function createEngine(parts: EngineParts): Engine {
     logger,
     metrics: parts.metrics,
     process: parts.process,
-    backlog: async () => wanted && selectBacklog(database, wanted.rules.subscription),
+    backlog: sparingly(clock, async () => {
+      if (wanted === undefined) return undefined
+      const { subscription, observers } = wanted.rules
+      const actions = observers.flatMap(({ observer, actions: names }) => names.map((name) => `${observer}/${name}`))
+      return selectBacklog(database, subscription, actions)
+    }),
     threshold: () => wanted?.threshold ?? Number.POSITIVE_INFINITY,
     alert: async (text) => wanted?.alerts.raise(database, wanted.alerts.alert(aboutAll(wanted.rules.group), text)),
   })

@@ -9,19 +9,31 @@ export async function keepRunDays(db: Queryable, days: number): Promise<string[]
   return JSON.parse(rows[0]?.done ?? '[]')
 }
 
-/** How far a subscription is behind the head, and who reads it now; undefined when there is none. */
+/**
+ * Events that observers have not finished, each counted once, and who reads them now; undefined when there is no subscription.
+ * An event is unread or under way in the window of its reader, or it has rows of actions that wait or are claimed. `settled`
+ * has events of the window of which a row is written already.
+ */
 export async function selectBacklog(
   db: Queryable,
   subscription: string,
+  actions: readonly string[],
 ): Promise<{ lag: bigint; owner: string | null } | undefined> {
   const { rows } = await db.query<{ lag: string | null; owner: string | null }>(
-    `select greatest((select max(h.position) from ${db.schema}.events h) - p.position, 0)::text as lag,
+    `select (greatest(
+              (select max(h.position) from ${db.schema}.events h) - p.position
+                - (select coalesce(sum(upper(r) - lower(r)), 0) from unnest(p.done) r)
+                - (select count(*) from jsonb_object_keys(p.settled)), 0)
+             + (select count(distinct d.event_id) from ${db.schema}.deliveries d
+                 where d.lane in (select l.lane from ${db.schema}.delivery_lanes l
+                                   where l.kind = 'action'
+                                     and l.name in (select jsonb_array_elements_text(($2::text)::jsonb)))))::text as lag,
             (select l.process from ${db.schema}.live_leases l where l.lease = p.owner) as owner
        from ${db.schema}.subscription_partitions p
       where p.id = $1::text
       order by p.position
       limit 1`,
-    [subscription],
+    [subscription, JSON.stringify(actions)],
   )
   const row = rows[0]
   return row && { lag: BigInt(row.lag ?? 0), owner: row.owner }

@@ -12,7 +12,7 @@ import { type Clock, createLoop, type Logger, type Registry, type Service } from
 import { keepRunDays } from './upkeep-statements.ts'
 
 export interface Backlog {
-  /** Events that are not finished. */
+  /** Events that are not finished: unread, under way, or with actions that wait. */
   readonly lag: bigint
   /** The process that reads; null when nobody does. */
   readonly owner: string | null
@@ -39,7 +39,10 @@ const KEEP_DAYS = 7
 export function createUpkeep(parts: UpkeepParts): Service {
   const { database, clock, logger, metrics } = parts
   metrics
-    .gauge({ name: 'aftercommit_backlog', help: 'Events that observers have not finished.' })
+    .gauge({
+      name: 'aftercommit_backlog',
+      help: 'Events that observers have not finished: unread, under way, or with actions that wait.',
+    })
     .collect(async () => [{ labels: {}, value: Number((await parts.backlog())?.lag ?? 0) }])
   let keepDueMs = 0
   let isAbove = false
@@ -61,7 +64,9 @@ export function createUpkeep(parts: UpkeepParts): Service {
     const fields = { events: String(found.lag), threshold }
     if (!isAbove) return logger.info(fields, 'backlog of observers is below its threshold again')
     logger.warn(fields, 'backlog of observers')
-    await parts.alert(`${found.lag} events wait for observers, more than ${threshold}. None of them is lost.`)
+    await parts.alert(
+      `${found.lag} events are not finished by observers, more than ${threshold}. None of them is lost.`,
+    )
   }
 
   return createLoop({

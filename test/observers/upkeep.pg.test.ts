@@ -2,8 +2,9 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { emptyFolder } from '../cli/support.ts'
-import { openSubscriptions } from '../subscriptions/support/open-subscriptions.ts'
+import { gate, openSubscriptions } from '../subscriptions/support/open-subscriptions.ts'
 import { eventually } from '../support/eventually.ts'
+import { collectingLogger } from '../support/logger.ts'
 import { httpReceiver } from '../support/receivers.ts'
 
 const log = { on: 'lamp.lit', actions: [{ type: 'log' }] }
@@ -37,7 +38,7 @@ test('a backlog above its threshold is a gauge and one alert, and nothing of it 
   await late.observers.loadFile(file)
   await late.start()
   await eventually(() => receiver.calls.length === 1)
-  expect(receiver.calls[0]!.body).toContain('5 events wait for observers, more than 3')
+  expect(receiver.calls[0]!.body).toContain('5 events are not finished by observers, more than 3')
   expect(backlogIn(await late.metrics())).toBe(5)
   expect(late.health()).toMatchObject({ live: true })
 
@@ -49,6 +50,38 @@ test('a backlog above its threshold is a gauge and one alert, and nothing of it 
   })
   expect(status).toMatchObject({ name: 'all', source: 'file', isInForce: true })
   expect(receiver.calls).toHaveLength(1)
+})
+
+test('actions that wait behind a dead receiver, and handlers that are under way, are a backlog, each event once', async () => {
+  const receiver = await httpReceiver((response) => response.writeHead(503).end())
+  const file = join(emptyFolder(), 'aftercommit.toml')
+  writeFileSync(
+    file,
+    `[runtime]
+     backlog_alert_threshold = 40
+     [network]
+     allow = ["127.0.0.1"]
+     [observers.erp]
+     on = "lamp.lit"
+     actions = [
+       { type = "webhook", name = "one", url = "${receiver.url}/one" },
+       { type = "webhook", name = "two", url = "${receiver.url}/two" },
+       { type = "custom", name = "slow", handler = "slow" },
+     ]`,
+  )
+  const { logger, lines } = collectingLogger()
+  const { ac, sql, emitMany } = await openSubscriptions({ logger })
+  const release = gate()
+  ac.observers.action('slow', () => release.passed)
+  await ac.observers.loadFile(file)
+  await ac.start()
+  await emitMany(50)
+  // Nothing is unread any more: each event has passed the checkpoint and left rows.
+  await eventually(async () => (await ac.subscriptions.get('observers').status()).position >= 50n)
+  await eventually(async () => (await sql.query(`select from aftercommit.deliveries`)).rowCount === 150)
+  await eventually(async () => backlogIn(await ac.metrics()) === 50)
+  await eventually(() => lines.some((line) => line === 'warn backlog of observers'))
+  release.open()
 })
 
 test('days of run records that are over are dropped, and days to come are there', async () => {
