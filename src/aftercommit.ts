@@ -5,6 +5,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { createCachePart } from './cache/index.ts'
+import { createCapture, withCapturedEvents } from './capture/index.ts'
 import { resolveDatabase } from './database-address.ts'
 import { createDeadLetters, pruneLetters } from './dead-letters/index.ts'
 import { createDeliveries, createDelivering, diagnoseDeliveries, WORKERS_NUDGE } from './delivery/index.ts'
@@ -71,7 +72,7 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
   const resolved = withDefaults(options)
   const { clock: hostClock, logger } = resolved
   const tracing = resolved.telemetry === noTelemetry ? undefined : resolved.telemetry
-  const definitions = options.events as EventDefinitions | undefined
+  const definitions = withCapturedEvents(options.events, options.capture)
   const address = resolveDatabase(options, process.env)
   const metrics = createRegistry({ clock: hostClock, logger })
   const health = createHealth({ clock: hostClock })
@@ -82,7 +83,9 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     poolSize: resolved.poolSize,
     logger,
     clock: hostClock,
+    currentTraceparent: () => (capturing.isUsed() ? tracing?.currentTraceparent() : undefined),
   })
+  const capturing = createCapture(database, options.capture ?? {})
   const time = createDatabaseTime({ database, clock: hostClock, logger: database.logger, metrics, health })
   const { clock } = time
   const ground = { database, clock, logger: database.logger, metrics, health }
@@ -247,6 +250,7 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     await prunePush()
     await keepSearch(database)
     await pruneLetters(database.control, resolved.dlq.retentionSeconds)
+    await capturing.mend()
   }
   const background = createGroup({
     name: 'subscription upkeep',
@@ -273,6 +277,7 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     relays,
     delivering,
     live: livePart,
+    learn: capturing.learn,
   })
   const log = createLog<D>({
     database,
@@ -293,6 +298,7 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
       grantRun: runners = [],
       grantMonitor: monitors = [],
       adoptStreams = false,
+      onCapture,
       ...request
     } = {}) {
       const result = await migrate(database, request)
@@ -310,7 +316,9 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
         ...(given.maxDepth === undefined ? {} : { maxDepth }),
         ...(given.maxNesting === undefined ? {} : { maxNesting }),
       })
-      return result
+      // A database that is migrated up to an older version does not know captured tables.
+      const captured = request.targetVersion === undefined ? await capturing.reconcile(onCapture) : []
+      return { ...result, captured }
     },
     migrationScript: ({ grantEmit: emitters = [], grantRun: runners = [] } = {}) =>
       migrationScript(database, [
@@ -330,13 +338,18 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
       return append(toQueryable(session, database.schema), first, event)
     },
     emitAuth: hooks.emitAuth,
+    capture: capturing.capture,
     log,
     status: () => readStatus({ database, address: () => addressOf(address.target), logStatus: () => log.status() }),
     doctor: () =>
       diagnose({
         database,
         neutralConfigHash: hashOf(resolved.schema, undefined),
-        more: async () => [...(await diagnoseDeliveries(database, clock)), ...(await observing.diagnose())],
+        more: async () => [
+          ...(await diagnoseDeliveries(database, clock)),
+          ...(await observing.diagnose()),
+          ...(await capturing.diagnose()),
+        ],
       }),
     subscribe: (subscription) =>
       subscriptions.register(toDefinition(assertOpenId(subscription as SubscriptionOptions))),

@@ -8,6 +8,7 @@ import { printableLines } from './printable.ts'
 export const ERROR_CODES = [
   // configuration and environment
   'BAD_OPTION',
+  'CAPTURE_REFUSED',
   'BAD_DURATION',
   'BAD_CONFIG',
   'NO_DATABASE',

@@ -2,6 +2,15 @@
 export { createAftercommit } from './aftercommit.ts'
 export type { Cache, CacheEntryOptions, CacheLoad, CacheOptions } from './cache/index.ts'
 export type {
+  Capture,
+  CapturedTable,
+  CaptureOptions,
+  CaptureStep,
+  DeclaredTable,
+  DeclaredTables,
+  PendingCapture,
+} from './capture/index.ts'
+export type {
   DeadLetter,
   DeadLetters,
   ErrorRecord,

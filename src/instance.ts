@@ -1,5 +1,6 @@
 /** What an instance offers; aftercommit.ts builds one. */
 import type { Cache } from './cache/index.ts'
+import type { Capture, CaptureStep } from './capture/index.ts'
 import type { DeadLetters } from './dead-letters/index.ts'
 import type { Deliveries } from './delivery/index.ts'
 import type { EventDefinitions, EventName, EventOf, PayloadInput } from './events/index.ts'
@@ -74,6 +75,13 @@ export interface MigrateRequest extends MigrateOptions {
   readonly grantMonitor?: readonly string[]
   /** Take over plain events of types that are declared as streams now. */
   readonly adoptStreams?: boolean
+  /** Told of each captured table that was put in place, or left. */
+  readonly onCapture?: (step: CaptureStep) => void
+}
+
+export interface MigrateReport extends MigrateResult {
+  /** Captured tables that were put in place or left. */
+  readonly captured: CaptureStep[]
 }
 
 export interface SearchDocuments extends Search {
@@ -97,7 +105,7 @@ export interface DrainResult {
 
 export interface Aftercommit<D extends EventDefinitions = EventDefinitions> {
   /** Brings the schema up to date; safe to call from every process at once. */
-  migrate(request?: MigrateRequest): Promise<MigrateResult>
+  migrate(request?: MigrateRequest): Promise<MigrateReport>
   /** The SQL that `migrate` would run, for deploys that run SQL themselves. Empty when nothing is left to do. */
   migrationScript(request?: Pick<MigrateRequest, 'grantEmit' | 'grantRun'>): Promise<string>
   transaction<T>(fn: (tx: EmittingTransaction<D>) => Promise<T>, options?: TransactionOptions): Promise<T>
@@ -115,6 +123,8 @@ export interface Aftercommit<D extends EventDefinitions = EventDefinitions> {
   readonly emitNow: EmitNow<D>
   /** Appends `auth.<type>`, in a transaction of yours or by itself; every instance hears it. */
   emitAuth(auth: AuthInput, options?: { tx?: CallerTransaction | undefined }): Promise<Emitted>
+  /** Tables whose row changes become events, whoever makes them. */
+  readonly capture: Capture
   readonly log: Log<D>
   /** Where everything stands: server, schema, log, processes. */
   status(): Promise<Status>

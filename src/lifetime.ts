@@ -29,6 +29,8 @@ export interface LifetimeParts {
   readonly relays: ReturnType<typeof createRelays>
   readonly delivering: ReturnType<typeof createDelivering>
   readonly live: ReturnType<typeof createLive>
+  /** Learns what stands in the database and changes how this process works. */
+  readonly learn: () => Promise<void>
 }
 
 export function createLifetime(parts: LifetimeParts) {
@@ -76,6 +78,7 @@ export function createLifetime(parts: LifetimeParts) {
     await follow()
     if (only) subscriptions.only(only)
     await parts.processLease.start()
+    await parts.learn()
     await background.start()
     await observing.begin()
     await parts.schedules.begin()

@@ -1,5 +1,6 @@
 /** Every setting of an instance, with its default. Durations are strings like `"30s"`, sizes like `"1MB"`. */
 import type { CacheOptions } from './cache/index.ts'
+import type { DeclaredTables } from './capture/index.ts'
 import { AftercommitError } from './errors.ts'
 import type { EventDefinitions } from './events/index.ts'
 import type { ConnectionTarget } from './postgres/index.ts'
@@ -28,6 +29,8 @@ export interface AftercommitOptions<D extends EventDefinitions = EventDefinition
   readonly schema?: string | undefined
   /** Connections for work; 10 unless told. */
   readonly poolSize?: number | undefined
+  /** Tables whose row changes become events. Put in place by `migrate`; with `events` they join the catalogue. */
+  readonly capture?: DeclaredTables | undefined
   readonly log?: LogOptions | undefined
   readonly dlq?: DeadLetterOptions | undefined
   readonly runtime?: RuntimeOptions | undefined

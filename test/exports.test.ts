@@ -10,6 +10,15 @@ import { describe, expect, it } from 'vitest'
 const surface: Record<string, string[]> = {
   './aftercommit.ts': ['createAftercommit'],
   './cache/index.ts': ['type Cache', 'type CacheEntryOptions', 'type CacheLoad', 'type CacheOptions'],
+  './capture/index.ts': [
+    'type Capture',
+    'type CaptureOptions',
+    'type CaptureStep',
+    'type CapturedTable',
+    'type DeclaredTable',
+    'type DeclaredTables',
+    'type PendingCapture',
+  ],
   './dead-letters/index.ts': [
     'type DeadLetter',
     'type DeadLetters',

@@ -41,7 +41,8 @@ export async function loadConfiguration(
   const file = fileToRead(flags)
   const given = [...fromFlags(flags), ...fromEnvironment(env)]
   // Checking takes zod, which takes its time to load: only when there is something to check.
-  const fromFile = given.length > 0 || file !== undefined ? await check(given, file, env, part) : []
+  const { settings: fromFile, capture } =
+    given.length > 0 || file !== undefined ? await check(given, file, env, part) : NOTHING_READ
   const settings = SETTINGS.map(({ name, fallback }) => {
     return (
       [...given, ...fromFile].find((one) => one.name === name) ?? {
@@ -53,8 +54,16 @@ export async function loadConfiguration(
     )
   }) as Setting[]
   const isEmbedded = settings.every(({ name, origin }) => name !== 'database' || origin === 'default')
-  return { settings, file: file ?? null, isEmbedded, options: toOptions(settings) }
+  return { settings, file: file ?? null, isEmbedded, options: { ...toOptions(settings), ...(capture && { capture }) } }
 }
+
+/** What commands use of a file. */
+interface Read {
+  readonly settings: readonly Setting[]
+  readonly capture: SettingsInput['capture']
+}
+
+const NOTHING_READ: Read = { settings: [], capture: undefined }
 
 /** The file that is named, else aftercommit.toml where there is one. */
 export function fileToRead({ config }: Pick<GlobalOptions, 'config'>): string | undefined {
@@ -67,7 +76,7 @@ async function check(
   file: string | undefined,
   env: NodeJS.ProcessEnv,
   part: CheckedPart,
-): Promise<Setting[]> {
+): Promise<Read> {
   const { ConfigError, findMistakes, readConfiguration, settingsSchema } = await import('../configuration/index.ts')
   const mistakes: Mistake[] = given.flatMap(({ name, value, source }) =>
     findMistakes(settingsSchema, toTree([{ name, value }])).map(({ message }) => ({
@@ -76,20 +85,22 @@ async function check(
       message,
     })),
   )
-  let settings: Setting[] = []
+  let read: Read = NOTHING_READ
   if (file !== undefined) {
     try {
-      const read = await readConfiguration({ file })
-      const found = await (part === 'everything' ? checkEverything : checkSettings)(read, env)
+      const content = await readConfiguration({ file })
+      const found = await (part === 'everything' ? checkEverything : checkSettings)(content, env)
       mistakes.push(...found)
-      if (found.length === 0) settings = settingsIn(read.data, file, env)
+      if (found.length === 0) {
+        read = { settings: settingsIn(content.data, file, env), capture: content.data.capture as Read['capture'] }
+      }
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error
       mistakes.push(...error.mistakes)
     }
   }
   if (mistakes.length > 0) throw new ConfigError(mistakes)
-  return settings
+  return read
 }
 
 async function checkSettings({ data, locate }: ReadConfiguration, env: NodeJS.ProcessEnv): Promise<Mistake[]> {

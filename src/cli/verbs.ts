@@ -197,6 +197,17 @@ export const verbs: readonly Verb[] = [
     ],
   },
   {
+    name: 'capture',
+    summary: 'tables whose row changes become events',
+    verbs: [
+      {
+        name: 'list',
+        summary: 'every captured table, and lost triggers',
+        load: () => import('./commands/capture-list.ts'),
+      },
+    ],
+  },
+  {
     name: 'search',
     summary: 'look into search indexes, make them anew',
     verbs: [

@@ -144,6 +144,23 @@ const limits = table('Limits of one destination, over all observers, workflows a
   })
 })
 
+const capture = table('A table whose row changes become events. Put in place by migrate.', {
+  aggregate: setting(z.string().regex(/^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$/), {
+    description: "The aggregate type of its events; the table's name in the singular unless given.",
+    expects: 'must be a lower-case name like order',
+  }),
+  omit: setting(z.array(text), { description: 'Columns that are left out of every event.', fallback: [] }),
+  truncate: setting(z.enum(['event', 'deny', 'ignore']), { description: 'What TRUNCATE does.', fallback: 'event' }),
+  each: setting(z.enum(['statement', 'row']), {
+    description:
+      'Whether triggers fire once per statement or per row; needed where the table has row triggers of its own.',
+  }),
+  unchanged: setting(z.boolean(), {
+    description: 'Whether an UPDATE that changes nothing is an event.',
+    fallback: false,
+  }),
+})
+
 export const settingsShape = {
   include: setting(z.array(text), { description: 'More files of this folder, relative to this one.', fallback: [] }),
   ...connection,
@@ -153,6 +170,7 @@ export const settingsShape = {
     expects: 'must be 1 to 60 letters, digits and _ . -',
   }),
   log: log.optional(),
+  capture: z.record(z.string(), capture).meta({ description: 'Captured tables, by name.' }).optional(),
   dlq: dlq.optional(),
   runtime: runtime.optional(),
   failure_alerts: failureAlerts.optional(),

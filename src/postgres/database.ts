@@ -31,6 +31,8 @@ export interface DatabaseOptions {
   queryTimeoutMs?: number
   logger?: Logger
   clock?: Clock
+  /** The trace that transactions tell the database about, for events that it writes; none by default. */
+  currentTraceparent?: () => string | undefined
 }
 
 export interface Database extends Pool {
@@ -58,6 +60,7 @@ export function createDatabase({
   queryTimeoutMs = 60_000,
   logger = silentLogger,
   clock = systemClock,
+  currentTraceparent,
 }: DatabaseOptions): Database {
   checkSize('poolSize', poolSize)
   checkSize('controlPoolSize', controlPoolSize)
@@ -65,7 +68,7 @@ export function createDatabase({
   const safeLogger = redacting(logger)
   const settings: ConnectionSettings = { target: database, ssl, applicationName, connectTimeoutMs, queryTimeoutMs }
   const commits = createCommits()
-  const shared = { schema: name.quoted, settings, logger: safeLogger, clock, commits }
+  const shared = { schema: name.quoted, settings, logger: safeLogger, clock, commits, currentTraceparent }
   const work = createPool({ ...shared, role: 'work', size: poolSize })
   const control = createPool({ ...shared, role: 'control', size: controlPoolSize })
   shareIdentity(control, work)

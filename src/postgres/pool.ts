@@ -57,11 +57,22 @@ export interface PoolOptions {
   clock: Clock
   /** Shared by the pools of one database. */
   commits: Commits
+  /** Asked at BEGIN; the trace is told to the database, for events that it writes. */
+  currentTraceparent?: (() => string | undefined) | undefined
 }
 
 const STUCK_MS = 5_000
 
-export function createPool({ role, size, schema, settings, logger, clock, commits }: PoolOptions): Pool {
+export function createPool({
+  role,
+  size,
+  schema,
+  settings,
+  logger,
+  clock,
+  commits,
+  currentTraceparent,
+}: PoolOptions): Pool {
   const clients = new Set<Client>()
   let opened: PgPool | undefined
   let opening: Promise<PgPool> | undefined
@@ -160,7 +171,10 @@ export function createPool({ role, size, schema, settings, logger, clock, commit
       }
       options.signal?.throwIfAborted()
       const cause = role === 'work' ? currentCause() : undefined
-      const result = await withClient((client) => runTransaction(client, schema, run, options, { cause, onHookError }))
+      const traceparent = role === 'work' ? currentTraceparent?.() : undefined
+      const result = await withClient((client) =>
+        runTransaction(client, schema, run, options, { cause, traceparent, onHookError }),
+      )
       if (role === 'work' && options.readOnly !== true) commits.work++
       return result
     },

@@ -24,6 +24,8 @@ export interface TransactionOptions {
   statementTimeoutMs?: number
   /** Rolls back when it aborts before COMMIT was sent; the transaction then rejects with its reason. */
   signal?: AbortSignal
+  /** False: changes of captured tables are no events, because the function emits for itself. Default: true. */
+  capture?: boolean
 }
 
 export interface Transaction extends Queryable {
@@ -64,14 +66,22 @@ export function mayHaveHappened(error: unknown): boolean {
   return !(error instanceof AftercommitError) && endsSession(error)
 }
 
+/** Where a transaction is begun. */
+interface Surroundings {
+  readonly cause?: Cause | undefined
+  /** Of the span under way, where the database has a use for it. */
+  readonly traceparent?: string | undefined
+  readonly onHookError: (error: unknown) => void
+}
+
 export async function runTransaction<T>(
   client: Client,
   schema: string,
   fn: (tx: Transaction) => Promise<T>,
   { signal, ...options }: TransactionOptions,
-  { cause, onHookError }: { cause?: Cause | undefined; onHookError: (error: unknown) => void },
+  { cause, traceparent, onHookError }: Surroundings,
 ): Promise<T> {
-  await client.query(`${beginText(options)}${cause === undefined ? '' : causeText(client, cause)}`)
+  await client.query(`${beginText(options)}${causeText(client, cause, traceparent)}`)
   const state: State = { ended: false, firstError: undefined, lost: undefined, savepoints: 0, hooks: [] }
   const tx = createTransaction(client, schema, state)
   const onLost = (error: Error) => {
@@ -168,13 +178,20 @@ function createTransaction(client: Client, schema: string, state: State): Transa
 const DEALLOCATES = /\bdeallocate\b/i
 
 /** One message for BEGIN and its settings: one round trip, and nothing outlives the transaction. */
-function beginText({ isolation, readOnly, lockTimeoutMs, statementTimeoutMs }: Omit<TransactionOptions, 'signal'>) {
+function beginText({
+  isolation,
+  readOnly,
+  lockTimeoutMs,
+  statementTimeoutMs,
+  capture,
+}: Omit<TransactionOptions, 'signal'>) {
   const level = isolation === undefined ? '' : ` isolation level ${isolation}`
   const access = readOnly === undefined ? '' : readOnly ? ' read only' : ' read write'
   return [
     `begin${level}${access}`,
     ...(lockTimeoutMs === undefined ? [] : [`set local lock_timeout = ${Math.ceil(lockTimeoutMs)}`]),
     ...(statementTimeoutMs === undefined ? [] : [`set local statement_timeout = ${Math.ceil(statementTimeoutMs)}`]),
+    ...(capture === false ? ["set local aftercommit.capture = 'off'"] : []),
   ].join('; ')
 }
 
@@ -182,7 +199,9 @@ function beginText({ isolation, readOnly, lockTimeoutMs, statementTimeoutMs }: O
  * Settings that the SQL function `emit` reads, so that events of triggers and functions carry the chain on. In the message of BEGIN: it
  * costs no round trip. All of them are set, so that nothing of a setting of the session shows through.
  */
-function causeText(client: Client, { correlationId, causationId, depth, userId, tenant, traceparent }: Cause): string {
+function causeText(client: Client, cause: Cause | undefined, current: string | undefined): string {
+  if (cause === undefined) return current === undefined ? '' : settingText(client, 'traceparent', current)
+  const { correlationId, causationId, depth, userId, tenant, traceparent = current } = cause
   const settings = {
     correlation_id: correlationId,
     causation_id: causationId,
@@ -194,8 +213,12 @@ function causeText(client: Client, { correlationId, causationId, depth, userId, 
     acting_for: undefined,
   }
   return Object.entries(settings)
-    .map(([name, value = '']) => `; set local aftercommit.${name} = ${client.escapeLiteral(withoutNul(value))}`)
+    .map(([name, value = '']) => settingText(client, name, value))
     .join('')
+}
+
+function settingText(client: Client, name: string, value: string): string {
+  return `; set local aftercommit.${name} = ${client.escapeLiteral(withoutNul(value))}`
 }
 
 /** NUL would end the message; `emit` refuses it anyway. */

@@ -99,7 +99,7 @@ describe('migrate', () => {
     expect(done.stderr).toMatch(/✓ \d+ files of sql/)
     expect(done.stdout).toBe(`Schema is at version ${latest}.\n`)
     const again = await runCli(['migrate', '--json'], { env })
-    expect(JSON.parse(again.stdout)).toEqual({ applied: [], placed: [], version: latest, grants: [] })
+    expect(JSON.parse(again.stdout)).toEqual({ applied: [], placed: [], captured: [], version: latest, grants: [] })
     const script = await runCli(['migrate', '--sql'], { env })
     expect(script).toMatchObject({ code: 0, stdout: '', stderr: expect.stringContaining('no SQL to run') })
   })

@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander'
-import { type Aftercommit, defineEvents, type MigrateRequest } from '../../index.ts'
+import { type Aftercommit, type CaptureStep, defineEvents, type MigrateRequest } from '../../index.ts'
+import { printable } from '../../printable.ts'
 import { collect } from '../arguments.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { type Invocation, runCommand } from '../invocation.ts'
@@ -38,15 +39,18 @@ async function migrate(invocation: Invocation<Options>): Promise<ExitCode> {
   if (options.dryRun) return listPending(ac, output)
   if (options.sql) {
     const { grantEmit = [], grantRun = [] } = options
-    const script = (await ac.migrationScript({ grantEmit, grantRun })).trimEnd()
+    const script = [(await ac.migrationScript({ grantEmit, grantRun })).trimEnd(), await captureScript(ac)]
+      .join('\n')
+      .trim()
     if (script === '') output.talk('The schema is up to date; there is no SQL to run.')
     else output.data(script)
     return EXIT.ok
   }
   const { green } = output.talkColors
-  const { applied, placed, version } = await ac.migrate({
+  const { applied, placed, captured, version } = await ac.migrate({
     signal,
     adoptStreams: options.adoptStreams ?? false,
+    onCapture: (step) => tellCapture(step, output),
     onStep(step) {
       if (step.kind === 'applied') output.talk(`${green('✓')} ${step.migration}`)
       else if (step.kind === 'placed') output.talk(`${green('✓')} ${countFiles(step.files)}`)
@@ -56,17 +60,41 @@ async function migrate(invocation: Invocation<Options>): Promise<ExitCode> {
   })
   const grants = await grantAll(ac, options, output)
   const failed = grants.filter(({ error }) => error !== null)
-  const isNew = applied.length > 0 || placed.length > 0
-  if (output.json) output.document({ applied, placed, version, grants })
+  const left = captured.filter(({ outcome }) => outcome === 'left')
+  const isNew = applied.length > 0 || placed.length > 0 || captured.length > left.length
+  if (output.json) output.document({ applied, placed, captured, version, grants })
   else output.data(`Schema is at version ${version}${isNew ? '.' : '; nothing to do.'}`)
-  return failed.length > 0 ? EXIT.partial : EXIT.ok
+  return failed.length > 0 || left.length > 0 ? EXIT.partial : EXIT.ok
+}
+
+function tellCapture({ table, reason, outcome, problem, sql }: CaptureStep, output: Output): void {
+  const { green, red } = output.talkColors
+  if (outcome === 'done') {
+    output.talk(`${green('✓')} table ${printable(table)} is captured (${reason})`)
+    return
+  }
+  output.warn(`${red('✗')} table ${printable(table)} is not captured: ${problem}`)
+  if (sql !== null) output.warn(`  as its owner: ${printable(sql)}`)
+}
+
+/** Empty while the schema itself is behind: which tables are captured is not known there. */
+async function captureScript(ac: Aftercommit): Promise<string> {
+  const { schema } = await ac.status()
+  if (schema.pending.length > 0 || schema.pendingFiles.length > 0) return ''
+  return (await ac.capture.pending()).flatMap(({ sql }) => (sql === null ? [] : [`${sql};`])).join('\n')
 }
 
 async function listPending(ac: Aftercommit, output: Output): Promise<ExitCode> {
   const { schema } = await ac.status()
   const { version, latest, pending, pendingFiles } = schema
-  const lines = [...pending, ...(pendingFiles.length === 0 ? [] : [countFiles(pendingFiles)])]
-  if (output.json) output.document({ version, latest, pending, pendingFiles })
+  const isUpToDate = pending.length === 0 && pendingFiles.length === 0
+  const capture = isUpToDate ? await ac.capture.pending() : []
+  const lines = [
+    ...pending,
+    ...(pendingFiles.length === 0 ? [] : [countFiles(pendingFiles)]),
+    ...capture.map(({ table, reason }) => `capture of table ${printable(table)} (${reason})`),
+  ]
+  if (output.json) output.document({ version, latest, pending, pendingFiles, capture })
   else if (lines.length === 0) output.data(`Schema is at version ${version}; nothing to do.`)
   else output.data(['Would be applied:', ...lines.map((line) => `  ${line}`)].join('\n'))
   return EXIT.ok
