@@ -12,13 +12,13 @@
  */
 import type { Database } from '../postgres/index.ts'
 import type { Clock } from '../runtime/index.ts'
-import { createDoubts, type Doubts } from './doubts.ts'
+import { type ClaimSize, createClaimSize, LONGEST_REST_MS } from './claim-size.ts'
 import type { InFlight } from './in-flight.ts'
 import type { Lanes } from './lanes.ts'
 import type { Lease } from './lease.ts'
-import { createPace, LONGEST_REST_MS, type Pace } from './pace.ts'
 import { type Claim, type ClaimedRow, claimDeliveries, selectHeld } from './statements.ts'
 import { newToken } from './token.ts'
+import { createUnansweredClaims, type UnansweredClaims } from './unanswered-claims.ts'
 import { noteRunning } from './worker-statements.ts'
 
 export interface ClaimerOptions {
@@ -41,8 +41,8 @@ export interface Look {
 
 export class Claimer {
   readonly #options: ClaimerOptions
-  readonly #pace: Pace
-  readonly #doubts: Doubts
+  readonly #size: ClaimSize
+  readonly #unanswered: UnansweredClaims
   /** JSON: what this process can do. */
   names = '[]'
   #quiet = false
@@ -61,8 +61,8 @@ export class Claimer {
 
   constructor(options: ClaimerOptions) {
     this.#options = options
-    this.#pace = createPace(options.inFlight.most)
-    this.#doubts = createDoubts(options.database.control, options.clock)
+    this.#size = createClaimSize(options.inFlight.most)
+    this.#unanswered = createUnansweredClaims(options.database.control, options.clock)
   }
 
   /** The last look left nothing that could be had, and nobody has said since that there is something. */
@@ -103,7 +103,7 @@ export class Claimer {
 
   /** One has ended: how quickly that goes says how many to claim. */
   ended(): void {
-    this.#pace.ended()
+    this.#size.ended()
   }
 
   /** There is room again. `followed`: something may have waited for just this to end. */
@@ -113,7 +113,7 @@ export class Claimer {
 
   /** A claim of ours that nobody works on, if there is one. */
   doubt(token: bigint): void {
-    this.#doubts.add(token)
+    this.#unanswered.add(token)
     this.#options.wake()
   }
 
@@ -143,14 +143,14 @@ export class Claimer {
   }
 
   async claim(worker: string, unsettled: number): Promise<Look> {
-    await this.#doubts.settle()
+    await this.#unanswered.settle()
     const { database, clock, inFlight, willHear } = this.#options
     const held = inFlight.claimed + unsettled
     const now = clock.monotonic()
-    const room = inFlight.claimable(this.#pace.room(held, inFlight.countStuck(), now - this.#claimedAt))
+    const room = inFlight.claimable(this.#size.room(held, inFlight.countStuck(), now - this.#claimedAt))
     if (room <= 0) {
       if (now - this.#saidAt >= HELD_BACK_MS) await noteRunning(database.control, worker, this.#running())
-      return { rows: [], restMs: this.#pace.patienceMs(held) }
+      return { rows: [], restMs: this.#size.patienceMs(held) }
     }
     this.#lookAt = Number.POSITIVE_INFINITY
     // Until the answer comes, rows may be claimed that nothing here knows of.
@@ -161,7 +161,7 @@ export class Claimer {
     this.#block(isSuspect || (nextMs !== undefined && nextMs <= 0))
     const mayBeMore = rows.length > 0 && this.#blocked
     this.#quiet = !mayBeMore
-    return { rows, restMs: mayBeMore ? 0 : this.#pace.restMs(nextMs, willHear()) }
+    return { rows, restMs: mayBeMore ? 0 : this.#size.restMs(nextMs, willHear()) }
   }
 
   /** Claims, and knows the lanes of what it got: from here on nothing needs the database to begin it. */
@@ -190,10 +190,10 @@ export class Claimer {
       const rows = await this.uncancelled(claimed.rows, cancels)
       if (lease.worker === worker) return { ...claimed, rows }
     } catch (error) {
-      this.#doubts.add(token)
+      this.#unanswered.add(token)
       throw error
     }
-    this.#doubts.add(token)
+    this.#unanswered.add(token)
     return { rows: [], nextMs: 0 }
   }
 

@@ -17,11 +17,11 @@ import { type Abortable, type Clock, retryUntil } from '../runtime/index.ts'
 import type { LeftAlert, LeftLane, Leftovers, LeftRow } from '../subscriptions/index.ts'
 import { Attempt } from './attempt.ts'
 import type { NewDelivery, RunContext, Work } from './delivery.ts'
-import { createHeldKeys } from './held-keys.ts'
 import { type InFlight, SLOW_MS, shareOf } from './in-flight.ts'
 import type { Lease } from './lease.ts'
 import { laneOf, rowOf, toLeftLetter, toLeftRow } from './left-row.ts'
 import { type OutcomeParts, rule, tellDead } from './outcomes.ts'
+import { createWaitingKeys } from './waiting-keys.ts'
 
 /** A migration under way may refuse for a moment what is right. */
 const MOST_REFUSALS = 6
@@ -118,7 +118,7 @@ class FirstAttempt extends Attempt {
 export function createReactions(parts: ReactionParts): Reactions {
   const { clock, lease, inFlight, outcomes } = parts
   const { destinations } = outcomes
-  const held = createHeldKeys(parts.db, clock)
+  const held = createWaitingKeys(parts.db, clock)
   /** The end of the last reaction of each name and key, and how many wait for theirs. */
   const lines = new Map<string, { tail: Promise<void>; length: number }>()
   /** Reactions that left a row or a letter. */

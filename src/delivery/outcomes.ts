@@ -8,8 +8,8 @@ import type { CountAttempt } from './attempt-count.ts'
 import type { Work } from './delivery.ts'
 import type { Destinations } from './destinations.ts'
 import { decideOutcome } from './failure.ts'
+import type { OutcomeWriter } from './outcome-writer.ts'
 import type { Run } from './run.ts'
-import type { Settler } from './settler.ts'
 import { type Claim, completeDeliveries } from './statements.ts'
 import type { Streaks } from './streaks.ts'
 
@@ -18,7 +18,7 @@ export interface OutcomeParts {
   readonly logger: Logger
   /** For failures: the first of a kind at once, then one line a minute with their number. */
   readonly logRepeatedly: ThrottledLog
-  readonly settler: Settler
+  readonly writer: OutcomeWriter
   readonly destinations: Pick<Destinations, 'obstacle' | 'recordFailure' | 'recordSuccess'>
   readonly streaks: Streaks
   readonly storeStacks: boolean
@@ -33,8 +33,8 @@ export function succeed(parts: OutcomeParts, run: Run): void {
   parts.streaks.put(run.delivery.id, undefined)
   parts.count(run.work.kind, 'success')
   if (!run.completed) {
-    if (parts.isAwaited(run.claim)) parts.settler.done(run.claim)
-    else parts.settler.linger(run.claim)
+    if (parts.isAwaited(run.claim)) parts.writer.done(run.claim)
+    else parts.writer.linger(run.claim)
   }
   parts.destinations.recordSuccess(run.delivery.destination)
 }
@@ -86,7 +86,7 @@ export async function fail(parts: OutcomeParts, run: Run, error: unknown): Promi
       retryLine(verdict.counts, adviceOf(error).local === true, failure.attempt, run.work.retry.maxAttempts),
     )
   }
-  parts.settler.failed({
+  parts.writer.failed({
     ...run.claim,
     delayMs: verdict.delayMs,
     error: toStoredError(parts, error),
@@ -121,7 +121,7 @@ export async function bury(parts: OutcomeParts, run: Run, error: unknown): Promi
       )
       if (attempt === MOST_BURIALS || classify(fault) === 'permanent') {
         const stored = toStoredError(parts, error)
-        return parts.settler.failed({ ...run.claim, delayMs: BURIAL_DELAY_MS, error: stored, counts: true })
+        return parts.writer.failed({ ...run.claim, delayMs: BURIAL_DELAY_MS, error: stored, counts: true })
       }
       await parts.database.clock.sleep(reconnectDelay(attempt))
     }

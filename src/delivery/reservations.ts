@@ -3,10 +3,10 @@
  * them at once: what was committed is begun, of what may have been the token is doubted, and of what was not it is cancelled.
  */
 
+import type { Handlers } from './handlers.ts'
 import type { InFlight } from './in-flight.ts'
 import type { Lease } from './lease.ts'
 import { newToken } from './token.ts'
-import type { Works } from './works.ts'
 
 /** Under which worker, and with which token, rows are written as claimed. */
 export interface Reservation {
@@ -17,7 +17,7 @@ export interface Reservation {
 export interface ReservationOptions {
   readonly lease: Lease
   readonly inFlight: InFlight
-  readonly works: Works
+  readonly handlers: Handlers
 }
 
 export class Reservations {
@@ -35,8 +35,8 @@ export class Reservations {
 
   /** Undefined where they could not begin now. `cancels`: how often something was cancelled so far. */
   make(kind: string, names: readonly string[], cancels: number): Reservation | undefined {
-    const { lease, works } = this.#options
-    const isMine = (name: string) => works.get({ kind, name }) !== undefined && !lease.isPaused(kind, name, '')
+    const { lease, handlers } = this.#options
+    const isMine = (name: string) => handlers.get({ kind, name }) !== undefined && !lease.isPaused(kind, name, '')
     const { worker } = lease
     if (worker === undefined || names.length > this.#free || !names.every(isMine)) return undefined
     const token = newToken()

@@ -31,17 +31,17 @@ import { createAttemptCount } from './attempt-count.ts'
 import { Claimer, HELD_BACK_MS } from './claimer.ts'
 import type { Work } from './delivery.ts'
 import type { Destinations } from './destinations.ts'
+import { Handlers } from './handlers.ts'
 import { type InFlight, shareOf } from './in-flight.ts'
 import type { Lanes } from './lanes.ts'
 import type { Lease } from './lease.ts'
+import { OutcomeWriter, type TakenAlong } from './outcome-writer.ts'
 import { bury, fail, type OutcomeParts, succeed } from './outcomes.ts'
 import { type Reservation, Reservations } from './reservations.ts'
 import { createRotation } from './rotation.ts'
 import { Run } from './run.ts'
-import { Settler, type TakenAlong } from './settler.ts'
 import { type Claim, type ClaimedRow, hasDue, releaseDeliveries, retryDeliveries, selectHeld } from './statements.ts'
 import { Streaks } from './streaks.ts'
-import { Works } from './works.ts'
 
 export interface WorkerOptions {
   readonly database: Database
@@ -64,11 +64,11 @@ export class Worker implements Service {
   readonly name = 'deliveries'
   readonly #options: WorkerOptions
   readonly #loop: Loop
-  readonly #settler: Settler
+  readonly #writer: OutcomeWriter
   readonly #outcomes: OutcomeParts
   readonly #claimer: Claimer
   readonly #rotation
-  readonly #works = new Works()
+  readonly #handlers = new Handlers()
   readonly #inFlight: InFlight
   #stopping = false
   /** Rows that came without a claim. Nothing waits behind them, so their end is no reason to look for more. */
@@ -79,10 +79,10 @@ export class Worker implements Service {
     this.#options = options
     const { database, clock, logger, metrics } = options
     this.#inFlight = options.inFlight
-    this.#reservations = new Reservations({ ...options, works: this.#works })
+    this.#reservations = new Reservations({ ...options, handlers: this.#handlers })
     this.#claimer = new Claimer({ ...options, wake: () => this.#loop.wake() })
     this.#rotation = createRotation(database.control, clock)
-    this.#settler = new Settler({
+    this.#writer = new OutcomeWriter({
       db: database.control,
       clock,
       logger,
@@ -98,7 +98,7 @@ export class Worker implements Service {
       database,
       logger,
       logRepeatedly: createThrottledLog({ logger, clock }),
-      settler: this.#settler,
+      writer: this.#writer,
       storeStacks: options.storeStacks,
       count: createAttemptCount(metrics),
       isAwaited: (claim) => this.#stopping || !this.#begun.has(claim),
@@ -122,7 +122,7 @@ export class Worker implements Service {
 
   /** Nothing is due and nothing is under way, as far as this process could see at its last look. */
   get quiet(): boolean {
-    return this.#claimer.isQuiet && this.#isAtRest && this.#settler.unsettled === 0
+    return this.#claimer.isQuiet && this.#isAtRest && this.#writer.unsettled === 0
   }
 
   get #isAtRest(): boolean {
@@ -141,16 +141,16 @@ export class Worker implements Service {
 
   /** Something is registered here. */
   get isAble(): boolean {
-    return this.#works.size > 0
+    return this.#handlers.size > 0
   }
 
   register(work: Work): void {
-    this.#works.add(work)
+    this.#handlers.add(work)
     this.#renamed()
   }
 
   unregister(kind: string, name: string): void {
-    this.#works.remove(kind, name)
+    this.#handlers.remove(kind, name)
     this.#renamed()
   }
 
@@ -207,7 +207,7 @@ export class Worker implements Service {
 
   /** Rows of ended work that nothing waits for, to be deleted in a transaction that is written anyway. */
   takeAlong(most: number): TakenAlong | undefined {
-    return this.#settler.takeAlong(most)
+    return this.#writer.takeAlong(most)
   }
 
   /** A claim of ours that nobody works on, if there is one. */
@@ -245,7 +245,7 @@ export class Worker implements Service {
 
   start(): Promise<void> {
     this.#stopping = false
-    this.#settler.open()
+    this.#writer.open()
     return this.#loop.start()
   }
 
@@ -259,7 +259,7 @@ export class Worker implements Service {
     await this.#release(this.#inFlight.takeBack(() => true))
     const drained = async () => {
       while (!this.#isAtRest) await clock.sleep(5)
-      await this.#settler.flush()
+      await this.#writer.flush()
     }
     try {
       await withTimeout(drained(), drainMs(), clock, 'Deliveries were still under way')
@@ -267,7 +267,7 @@ export class Worker implements Service {
       await this.#abandon(error)
       throw error
     } finally {
-      this.#settler.close()
+      this.#writer.close()
     }
   }
 
@@ -297,7 +297,7 @@ export class Worker implements Service {
         await context.wait(1_000)
         continue
       }
-      const { rows, restMs } = await this.#claimer.claim(worker, this.#settler.unsettled)
+      const { rows, restMs } = await this.#claimer.claim(worker, this.#writer.unsettled)
       for (const row of rows) this.#accept(row)
       this.#startWaiting()
       await this.#rotation.turn()
@@ -309,7 +309,7 @@ export class Worker implements Service {
   /** From here on it is in a place, and is told when its claim is lost. */
   #accept(row: ClaimedRow): void {
     const lane = this.#options.lanes.known(row.lane)!
-    const work = this.#works.get(lane)
+    const work = this.#handlers.get(lane)
     // Unregistered while the claim was under way.
     if (!work) return void this.#giveBack([row])
     const run = new Run(row, lane, work)
@@ -374,7 +374,7 @@ export class Worker implements Service {
       )
     })
     // Until its end is written it would be taken for what ended the process, should the next one do that.
-    while (run.row.suspect && this.#settler.isUnsettled(run.claim)) await clock.sleep(1)
+    while (run.row.suspect && this.#writer.isUnsettled(run.claim)) await clock.sleep(1)
     this.#inFlight.end(run)
     this.#claimer.ended()
     if (this.#inFlight.waiting.length > 0) this.#startWaiting()
@@ -382,15 +382,15 @@ export class Worker implements Service {
     this.#inFlight.serve()
   }
 
-  /** Not begun, so not counted. Where the database does not listen now, the settler says it until it does. */
+  /** Not begun, so not counted. Where the database does not listen now, the writer says it until it does. */
   #giveBack(claims: readonly Claim[]): Promise<void> {
     return releaseDeliveries(this.#options.database.control, claims).catch(() => {
-      for (const claim of claims) this.#settler.failed({ ...claim, delayMs: 0, error: null, counts: false })
+      for (const claim of claims) this.#writer.failed({ ...claim, delayMs: 0, error: null, counts: false })
     })
   }
 
   #renamed(): void {
-    const { names } = this.#works
+    const { names } = this.#handlers
     this.#claimer.names = names
     this.#options.lease.rename(names)
     this.wake()

@@ -8,10 +8,10 @@ import type { Reactions } from '../delivery/index.ts'
 import type { AnyEvent } from '../log/index.ts'
 import { type Abortable, createThrottledLog } from '../runtime/index.ts'
 import { type Leaving, Leftovers } from '../subscriptions/index.ts'
-import { type ActingParts, createRunningAction, type RunningAction } from './acting.ts'
 import type { ObserverConfig } from './config/index.ts'
 import { createMatching } from './matching.ts'
 import { fieldsOf, ObserverRun, type ObserverRunParts } from './observer-run.ts'
+import { type ActingParts, createRunningAction, type RunningAction } from './running-action.ts'
 
 export interface RunningObserver {
   readonly on: readonly string[]

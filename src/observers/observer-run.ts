@@ -5,10 +5,10 @@ import type { Reaction, ReactionEnd } from '../delivery/index.ts'
 import type { AnyEvent } from '../log/index.ts'
 import type { Clock, Logger, ThrottledLog } from '../runtime/index.ts'
 import type { Leftovers } from '../subscriptions/index.ts'
-import type { RunningAction } from './acting.ts'
 import type { ActionResult } from './action.ts'
 import type { ObserverConfig } from './config/index.ts'
 import { type ActionRecord, failed, kept, succeeded, toRunRecord } from './run-record.ts'
+import type { RunningAction } from './running-action.ts'
 
 export interface ObserverRunParts {
   readonly clock: Clock

@@ -2,10 +2,10 @@
 import { createHash } from 'node:crypto'
 import { DEFAULT_GROUP, type Rate, type Settings } from '../configuration/index.ts'
 import type { DestinationLimits } from '../delivery/index.ts'
-import { limitedDestination } from './acting.ts'
 import type { ObserverConfig } from './config/index.ts'
 import { patternsOf } from './history.ts'
 import type { RegisteredObserver } from './registry-statements.ts'
+import { limitedDestination } from './running-action.ts'
 
 /** What their subscription reads. */
 export function readBy(observers: readonly ObserverConfig[]): readonly string[] {

@@ -1,8 +1,8 @@
 /** What a process tells the others while it asks for nothing, and what it does about claims whose answer was lost. */
 import { expect, test } from 'vitest'
-import { createDoubts } from '../../src/delivery/doubts.ts'
 import { saveLimits } from '../../src/delivery/index.ts'
 import { Run } from '../../src/delivery/run.ts'
+import { createUnansweredClaims } from '../../src/delivery/unanswered-claims.ts'
 import { systemClock } from '../../src/runtime/index.ts'
 import { connect } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
@@ -54,7 +54,7 @@ for (const major of [18, 14] as const) {
     const { database, add } = await worker()
     await add(database, mails(1))
     let now = 0
-    const doubts = createDoubts(database.control, { ...systemClock, monotonic: () => now })
+    const doubts = createUnansweredClaims(database.control, { ...systemClock, monotonic: () => now })
     const held = async () => (await sql.query('select from aftercommit.deliveries where token is not null')).rowCount
     // Hangs, as while its commit waits for a standby.
     const hanging = await connect(url)

@@ -1,4 +1,4 @@
-/** Claims and what becomes of them: src/delivery/statements.ts, letter-statements.ts, held-keys-statements.ts, surplus.ts. */
+/** Claims and what becomes of them: src/delivery/statements.ts, letter-statements.ts, waiting-keys-statements.ts, surplus.ts. */
 import { changed, rowsOf, sqlError, valueAs } from './answers.ts'
 import { dueRows, firstInTurn, putLetter } from './rows.ts'
 import type { Statement } from './statements.ts'
@@ -153,7 +153,7 @@ export const CLAIMS = {
       return rowsOf(rows)
     },
   },
-  selectHeldLines: {
+  selectWaiting: {
     says: /^with asked as materialized/,
     run(store, [text]) {
       if (store.isOff('held keys')) return rowsOf([])
@@ -171,7 +171,7 @@ export const CLAIMS = {
       return rowsOf(held.map(({ name, key }) => ({ name, key })))
     },
   },
-  selectHeldKeys: {
+  selectAllWaiting: {
     says: /^select l\.name, h\.key from/,
     run(store, [most]) {
       if (store.isOff('held keys')) return rowsOf([])

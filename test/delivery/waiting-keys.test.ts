@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { createHeldKeys } from '../../src/delivery/held-keys.ts'
+import { createWaitingKeys } from '../../src/delivery/waiting-keys.ts'
 import type { Queryable } from '../../src/postgres/index.ts'
 import { createTestClock } from '../../src/runtime/index.ts'
 import { reaction } from './support/reacting.ts'
@@ -32,7 +32,7 @@ function slowDatabase(held: Pair[] = []) {
 async function openHeld(held: Pair[] = [], mostKnown?: number) {
   const database = slowDatabase(held)
   const clock = createTestClock()
-  const keys = createHeldKeys(database.db, clock, mostKnown)
+  const keys = createWaitingKeys(database.db, clock, mostKnown)
   const loaded = keys.load()
   await database.answer()
   await loaded

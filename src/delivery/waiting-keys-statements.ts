@@ -4,7 +4,7 @@ import type { Queryable } from '../postgres/index.ts'
 import type { DeliveryKind } from './delivery.ts'
 
 /** What keeps one order: a key of a name. */
-export interface Line {
+export interface OrderedKey {
   readonly kind: DeliveryKind
   readonly name: string
   /** Whose dead letters those of the name are. */
@@ -13,7 +13,10 @@ export interface Line {
 }
 
 /** Those of these that are held. Each costs a probe of an index or two, however much waits. */
-export async function selectHeldLines(db: Queryable, lines: readonly Line[]): Promise<Pick<Line, 'name' | 'key'>[]> {
+export async function selectWaiting(
+  db: Queryable,
+  lines: readonly OrderedKey[],
+): Promise<Pick<OrderedKey, 'name' | 'key'>[]> {
   const { rows } = await db.query<{ name: string; key: string }>(
     `with asked as materialized (
        select * from jsonb_to_recordset(($1::text)::jsonb) as a(kind text, name text, owner text, key text))
@@ -37,7 +40,10 @@ export async function selectHeldLines(db: Queryable, lines: readonly Line[]): Pr
 }
 
 /** All that are held; undefined when there are more. */
-export async function selectHeldKeys(db: Queryable, most: number): Promise<Pick<Line, 'name' | 'key'>[] | undefined> {
+export async function selectAllWaiting(
+  db: Queryable,
+  most: number,
+): Promise<Pick<OrderedKey, 'name' | 'key'>[] | undefined> {
   const { rows } = await db.query<{ name: string; key: string }>(
     `select l.name, h.key
        from ((select d.lane, d.key

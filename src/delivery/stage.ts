@@ -1,4 +1,4 @@
-/** The stage as a whole: adding work, registering what this process can do, and running it. */
+/** The delivery stage of one process: adds deliveries, registers handlers, and runs first attempts and rows. */
 import { placeMarkedLetters } from '../dead-letters/index.ts'
 import { stringifyJson } from '../events/index.ts'
 import { type Database, isTransaction, type Queryable } from '../postgres/index.ts'
@@ -10,8 +10,8 @@ import { createReactions, type Reactions } from './first-attempts.ts'
 import { InFlight } from './in-flight.ts'
 import { createLanes } from './lanes.ts'
 import { Lease } from './lease.ts'
+import type { TakenAlong } from './outcome-writer.ts'
 import type { Reservation } from './reservations.ts'
-import type { TakenAlong } from './settler.ts'
 import { type AddedRow, addDeliveries, type ClaimedRow } from './statements.ts'
 import { createSurplus } from './surplus.ts'
 import { Worker } from './worker.ts'

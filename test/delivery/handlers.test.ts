@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
+import { Handlers } from '../../src/delivery/handlers.ts'
 import type { Work } from '../../src/delivery/index.ts'
-import { Works } from '../../src/delivery/works.ts'
 
 const work = (kind: Work['kind'], name: string) => ({ kind, name }) as Work
 
 test('a second handler of the same kind and name is refused, and the first stays', () => {
-  const works = new Works()
+  const works = new Handlers()
   const first = work('effect', 'order/charge')
   works.add(first)
   works.add(work('timer', 'order/charge'))

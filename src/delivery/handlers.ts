@@ -1,32 +1,32 @@
-/** What this process can do, by kind and name. */
+/** Handlers of deliveries that this process has registered, by kind and name. */
 import { AftercommitError } from '../errors.ts'
 import type { Work } from './delivery.ts'
 
-export class Works {
-  readonly #works = new Map<string, Work>()
+export class Handlers {
+  readonly #handlers = new Map<string, Work>()
 
   get size(): number {
-    return this.#works.size
+    return this.#handlers.size
   }
 
-  /** As the database is asked for them. */
+  /** JSON, as claims ask for them. */
   get names(): string {
-    return JSON.stringify([...this.#works.values()].map(({ kind, name }) => ({ kind, name })))
+    return JSON.stringify([...this.#handlers.values()].map(({ kind, name }) => ({ kind, name })))
   }
 
   /** A second handler of the same name would silently take over the work of the first. */
   add(work: Work): void {
     const key = keyOf(work)
-    if (this.#works.has(key)) throw registeredTwice(work)
-    this.#works.set(key, work)
+    if (this.#handlers.has(key)) throw registeredTwice(work)
+    this.#handlers.set(key, work)
   }
 
   remove(kind: string, name: string): void {
-    this.#works.delete(keyOf({ kind, name }))
+    this.#handlers.delete(keyOf({ kind, name }))
   }
 
   get(named: { kind: string; name: string }): Work | undefined {
-    return this.#works.get(keyOf(named))
+    return this.#handlers.get(keyOf(named))
   }
 }
 

@@ -1,14 +1,13 @@
 /**
- * Writes down what became of claimed work, many in one statement: while one write is under way, what ends meanwhile
- * waits for the next. What nothing waits for lingers a moment, so that a transaction that is written anyway may take it
- * along. A write that fails is tried again until it succeeds, or until this is closed: without it the work will be done
- * twice.
+ * Writes the outcomes of claimed rows, many in one statement: outcomes that come while a write is under way go with the
+ * next. Rows that nothing waits for linger a moment, so that a transaction which is written anyway may delete them. A write
+ * that fails is repeated until it succeeds or the writer is closed: without it the work is done twice.
  */
 import type { Queryable } from '../postgres/index.ts'
 import { type Clock, type Logger, reconnectDelay } from '../runtime/index.ts'
 import { type Claim, completeDeliveries, type Retry, retryDeliveries } from './statements.ts'
 
-export interface SettlerOptions {
+export interface OutcomeWriterOptions {
   readonly db: Queryable
   readonly clock: Clock
   readonly logger: Logger
@@ -30,8 +29,8 @@ export interface TakenAlong {
   givenBack(isUnknown: boolean): void
 }
 
-export class Settler {
-  readonly #options: SettlerOptions
+export class OutcomeWriter {
+  readonly #options: OutcomeWriterOptions
   #done: Claim[] = []
   /** Done too, and nothing waits for it. */
   #lingering: Claim[] = []
@@ -44,7 +43,7 @@ export class Settler {
   #takenAlong = 0
   #closed = false
 
-  constructor(options: SettlerOptions) {
+  constructor(options: OutcomeWriterOptions) {
     this.#options = options
   }
 

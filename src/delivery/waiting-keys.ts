@@ -9,9 +9,9 @@
 import type { Queryable } from '../postgres/index.ts'
 import { type Clock, createInTurn } from '../runtime/index.ts'
 import type { Reaction } from './first-attempts.ts'
-import { type Line, selectHeldKeys, selectHeldLines } from './held-keys-statements.ts'
+import { type OrderedKey, selectAllWaiting, selectWaiting } from './waiting-keys-statements.ts'
 
-export interface HeldKeys {
+export interface WaitingKeys {
   /** At once where it is known. */
   isHeld(reaction: Reaction, key: string): boolean | Promise<boolean>
   /** A row or a letter of this key is about to be written here. Call the returned function when it is committed. */
@@ -24,7 +24,7 @@ const FRESH_MS = 1_000
 const LOAD_AGAIN_MS = 30_000
 const MOST_KNOWN = 10_000
 
-export function createHeldKeys(db: Queryable, clock: Clock, mostKnown = MOST_KNOWN): HeldKeys {
+export function createWaitingKeys(db: Queryable, clock: Clock, mostKnown = MOST_KNOWN): WaitingKeys {
   /** When it was found held, or that it is free. Least recent first. */
   const known = new Map<string, number | 'free'>()
   let isAllKnown = false
@@ -33,7 +33,7 @@ export function createHeldKeys(db: Queryable, clock: Clock, mostKnown = MOST_KNO
   const writing = new Map<string, number>()
   /** Written since the look that is under way began. */
   let written = new Set<string>()
-  let asked = new Map<string, Line>()
+  let asked = new Map<string, OrderedKey>()
   let nextLook: Promise<ReadonlySet<string>> | undefined
   /** One look at a time; callers that ask during a look share the next one. */
   const inTurn = createInTurn()
@@ -57,7 +57,7 @@ export function createHeldKeys(db: Queryable, clock: Clock, mostKnown = MOST_KNO
   }
 
   /** Answers which of them are held. */
-  function ask(lines: readonly Line[]): Promise<ReadonlySet<string>> {
+  function ask(lines: readonly OrderedKey[]): Promise<ReadonlySet<string>> {
     for (const line of lines) asked.set(toText(line), line)
     nextLook ??= inTurn(look)
     return nextLook
@@ -69,7 +69,7 @@ export function createHeldKeys(db: Queryable, clock: Clock, mostKnown = MOST_KNO
     nextLook = undefined
     if (!isAllKnown && clock.monotonic() - loadedMs >= LOAD_AGAIN_MS) await lookForAll()
     written = new Set()
-    const found = await selectHeldLines(db, [...lines.values()])
+    const found = await selectWaiting(db, [...lines.values()])
     const held = new Set([...found.map(toText), ...written, ...writing.keys()])
     for (const text of lines.keys()) remember(text, held.has(text))
     return held
@@ -77,7 +77,7 @@ export function createHeldKeys(db: Queryable, clock: Clock, mostKnown = MOST_KNO
 
   async function lookForAll(): Promise<void> {
     written = new Set()
-    const found = await selectHeldKeys(db, mostKnown)
+    const found = await selectAllWaiting(db, mostKnown)
     loadedMs = clock.monotonic()
     known.clear()
     isAllKnown = found !== undefined
@@ -86,10 +86,10 @@ export function createHeldKeys(db: Queryable, clock: Clock, mostKnown = MOST_KNO
 
   return {
     isHeld(reaction, key) {
-      const line = toLine(reaction, key)
+      const line = toOrderedKey(reaction, key)
       const text = toText(line)
       // Of a sequence, the row of the next comes with the end of the one before: either is seen, or both are gone.
-      const lines = () => [line, ...(reaction.followers ?? []).map((follower) => toLine(follower, key))]
+      const lines = () => [line, ...(reaction.followers ?? []).map((follower) => toOrderedKey(follower, key))]
       return recall(text) ?? ask(lines()).then((held) => held.has(text))
     },
     hold(name, key) {
@@ -112,10 +112,10 @@ export function createHeldKeys(db: Queryable, clock: Clock, mostKnown = MOST_KNO
   }
 }
 
-function toLine({ work, owner }: Pick<Reaction, 'work' | 'owner'>, key: string): Line {
+function toOrderedKey({ work, owner }: Pick<Reaction, 'work' | 'owner'>, key: string): OrderedKey {
   return { kind: work.kind, name: work.name, owner, key }
 }
 
-function toText({ name, key }: Pick<Line, 'name' | 'key'>): string {
+function toText({ name, key }: Pick<OrderedKey, 'name' | 'key'>): string {
   return `${name}\u0000${key}`
 }

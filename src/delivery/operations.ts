@@ -1,4 +1,4 @@
-/** What people do with deliveries: look, hurry, cancel, pause. Every change says who and why. */
+/** Operators look at deliveries, hurry, cancel and pause them. Every change records who and why. */
 import { AftercommitError } from '../errors.ts'
 import { type Database, recordAudit, type Transaction, withRetry } from '../postgres/index.ts'
 import type { Registry } from '../runtime/index.ts'

@@ -1,13 +1,13 @@
 /**
- * Claims without an answer: the connection was lost, and whether the database has given us something is not known. What
- * was claimed like that was never begun here, so it is given back. Not only once: the statement may still wait for a lock,
- * or its commit for a standby, and nobody but the server can end it.
+ * Claims without an answer: the connection was lost, and the worker does not know whether it has rows. Rows of such a claim
+ * were never begun here, so they are released. One release is not enough: the statement may still wait for a lock, or its
+ * commit for a standby, and only the server can end it.
  */
 import type { Queryable } from '../postgres/index.ts'
 import type { Clock } from '../runtime/index.ts'
 import { releaseClaims, selectOldestTransactionMs } from './statements.ts'
 
-export interface Doubts {
+export interface UnansweredClaims {
   add(token: bigint): void
   /** Gives back what there may be, if it is time to. Rejects when the database does not answer; then it is asked again. */
   settle(): Promise<void> | undefined
@@ -19,7 +19,7 @@ const BEGUN_WITHIN_MS = 70_000
 /** What hangs for longer is not about to end. */
 const ASK_OLD_EVERY_MS = 60_000
 
-export function createDoubts(db: Queryable, clock: Clock): Doubts {
+export function createUnansweredClaims(db: Queryable, clock: Clock): UnansweredClaims {
   let doubts: { token: bigint; since: number }[] = []
   let askAt = 0
 

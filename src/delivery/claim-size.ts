@@ -1,10 +1,10 @@
-/** How much to claim at a time and how long to rest: pure but for counting what has ended. */
+/** Decides how many rows to claim next and how long to rest. Its only state is the number of rows that ended. */
 
-export interface Pace {
+export interface ClaimSize {
   ended(): void
   /**
-   * How many more may be claimed while so many are held, `stuck` of which go on and on, and the last claim is so long ago.
-   * 0: not worth a statement yet.
+   * Rows to claim next, given rows in flight, the slow ones among them and the time since the last claim. 0: not worth a
+   * statement yet.
    */
   room(held: number, stuck: number, sinceClaimMs: number): number
   /** When to ask again for room. */
@@ -26,7 +26,7 @@ const LAST_LOOK_MS = 1_000
  * Holds what can be run at once, and more while it ends quickly: what was held and ended between two claims doubles the
  * batch, so that slow work is never hoarded by one process and quick work costs few statements.
  */
-export function createPace(concurrency: number): Pace {
+export function createClaimSize(concurrency: number): ClaimSize {
   let hold = concurrency
   let endedSinceClaim = 0
   let lookMs = FIRST_LOOK_MS
