@@ -2,7 +2,8 @@
  * One LISTEN connection per process. What it hears is only ever a hint to look: notifications are lost while it is
  * away, and where it cannot work at all the readers poll.
  *
- *   connecting ──▶ listening ──connection lost, or no heartbeat──▶ connecting (after a jittered delay, for ever)
+ *   connecting ──▶ listening ──connection lost, or no heartbeat──▶ connecting (at once if it had worked, else after a
+ *       │                                                          jittered delay, for ever)
  *       └──▶ unavailable: a pooler takes the session away, or the self-test heard nothing. Said once, asked again later.
  *
  * The same session holds an advisory lock as long as it lives, so that others can tell that this process does. Each session
@@ -106,6 +107,7 @@ export function createListener({
   let locksGained = 0
   let lacksLock = false
   let cancelLimit: (() => void) | undefined
+  let listeningSince: number | undefined
 
   const loop = createLoop({
     name: 'listener',
@@ -113,11 +115,15 @@ export function createListener({
     logger: db.logger,
     async run(context) {
       for (;;) {
+        listeningSince = undefined
         const obstacle = await listen(context).catch((error) => {
           // Whatever the server says arrives: only silence and a broken connection cast doubt on the others.
           if (!context.signal.aborted && sqlstateOf(error) === undefined) db.distrust()
-          throw error
+          if (context.signal.aborted || !hasWorked()) throw error
+          db.logger.warn({ channel, err: error }, 'the LISTEN connection was lost and is made again')
+          return undefined
         })
+        if (obstacle === undefined) continue
         setMode('unavailable', obstacle)
         await context.wait(retestMs)
       }
@@ -125,6 +131,11 @@ export function createListener({
     ...(metrics && { metrics }),
     ...(health && { health }),
   })
+
+  /** Others take a process without its lock for gone after a second: a first loss must not cost a delay. */
+  function hasWorked(): boolean {
+    return listeningSince !== undefined && db.clock.monotonic() - listeningSince >= WORKED_MS
+  }
 
   /** Returns only to say why listening is impossible on this path; anything else that goes wrong is thrown. */
   async function listen(context: LoopContext): Promise<string> {
@@ -193,6 +204,7 @@ export function createListener({
     const pid = await selectBackendPid(session)
     await takeLock(session)
     setMode('listening', undefined)
+    listeningSince = db.clock.monotonic()
     onReconnect()
     for (;;) {
       await wait(heartbeatMs)
@@ -282,6 +294,8 @@ export function createListener({
 }
 
 const LOCK_HEALTH = 'process lock'
+/** A connection that listened for this long worked. One that is lost sooner is made again after a growing delay. */
+const WORKED_MS = 1_000
 
 const POOLER =
   'the connection goes through a pooler in transaction mode; set `directDatabase` to an address past the pooler'

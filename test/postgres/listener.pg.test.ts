@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { createListener, type Database, type ListenerOptions } from '../../src/postgres/index.ts'
-import { createHealth } from '../../src/runtime/index.ts'
+import { createHealth, systemClock } from '../../src/runtime/index.ts'
 import { connect, openDatabase, openTestDatabase, testDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { collectingLogger } from '../support/logger.ts'
@@ -90,6 +90,36 @@ test('every gain of the lock is counted and told, so that who relies on it knows
   await eventually(() => gains.length === 2)
   expect(gains).toEqual([1, 2])
   expect(listener.holdsLock).toBe(true)
+})
+
+test('a connection that is ended every ten seconds is made again each time without a delay', async () => {
+  let now = 0
+  const slept: number[] = []
+  const clock = {
+    ...systemClock,
+    monotonic: () => now,
+    sleep: (ms: number, signal?: AbortSignal) => {
+      slept.push(ms)
+      return systemClock.sleep(ms, signal)
+    },
+  }
+  const { url } = await testDatabase()
+  const { logger, lines } = collectingLogger()
+  const db = openDatabase({ database: url, clock, logger })
+  const { listener, reconnects } = listen(db)
+  const killer = await connect(url)
+  await listener.start()
+  for (let n = 1; n <= 5; n++) {
+    await eventually(() => reconnects() === n && listener.holdsLock)
+    now += 10_000
+    await killer.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity
+        where application_name like 'aftercommit:listen%' and datname = current_database()`,
+    )
+  }
+  await eventually(() => reconnects() === 6)
+  expect(slept).toEqual([])
+  expect(lines.filter((line) => line.includes('LISTEN connection was lost and is made again'))).toHaveLength(5)
 })
 
 test('a process that cannot hold its lock for longer than the limit lacks it and is not ready, until it holds it again', async () => {
