@@ -23,6 +23,8 @@ export interface HookCallsOptions {
   readonly definitions: EventDefinitions | undefined
   /** By this process: evidence that a failure is not the database's. */
   readonly commits: Readonly<Commits>
+  /** Aborted when the hook is being stopped. */
+  readonly stopping: () => AbortSignal
   /** Whether a call may start now. */
   readonly mayStart: () => boolean
   /** A call succeeded, and what could follow at once has been started. */
@@ -172,13 +174,20 @@ export class HookCalls {
     )
   }
 
+  /** Its key waits for a call that was given up, unless the hook is being stopped: its process must not stay for that. */
   #holdWhile(ended: Promise<unknown>, call: HookCall, letGo: () => void): void {
     const release = () => {
       letGo()
       this.#calls.delete(call)
       this.#options.onChange()
     }
-    void withTimeout(ended, LINGER_MS, this.#options.clock, 'A hook did not end').then(release, release)
+    const { clock, stopping } = this.#options
+    const enough = new AbortController()
+    const rest = clock.sleep(LINGER_MS, AbortSignal.any([enough.signal, stopping()])).catch(() => {})
+    void Promise.race([ended.catch(() => {}), rest]).then(() => {
+      enough.abort()
+      release()
+    })
   }
 
   #succeed(item: Item): void {

@@ -96,6 +96,7 @@ export class InstanceHook {
       definitions,
       commits: parts.database.commits,
       mayStart: () => this.#loadReason === undefined && !this.#stopping.signal.aborted,
+      stopping: () => this.#stopping.signal,
       onSuccess: () => this.#hasUse() && this.#loop.wake(),
       onChange: () => this.#loop.wake(),
       onFailure: () => this.#settled(),

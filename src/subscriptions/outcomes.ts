@@ -23,10 +23,11 @@ const LINGER_MS = 30_000
 /** From this fault in a row on, `status` shows why an event is repeated. */
 const FIRST_SHOWN = 3
 
-/** Waits for a handler that was given up. */
+/** Waits for a handler that was given up, unless the run ends: its process must not stay for it. */
 export async function untilEnded(run: RunState, lingering: Promise<unknown>): Promise<void> {
   const enough = new AbortController()
-  await Promise.race([lingering, run.parts.clock.sleep(LINGER_MS, enough.signal).catch(() => {})])
+  const rest = run.parts.clock.sleep(LINGER_MS, AbortSignal.any([enough.signal, run.stopping]))
+  await Promise.race([lingering, rest.catch(() => {})])
   enough.abort()
 }
 

@@ -56,6 +56,8 @@ export interface RunState {
   readonly lost: boolean
   /** Nothing new is begun. */
   readonly ending: boolean
+  /** Aborted when that is so. */
+  readonly stopping: AbortSignal
   /** Calls in a row that found the destination of all events unavailable. */
   outages: number
   /** Nothing is begun until the destination is called again. */

@@ -109,6 +109,10 @@ export class Runner implements RunState {
     return this.#stopping.signal.aborted
   }
 
+  get stopping(): AbortSignal {
+    return this.#stopping.signal
+  }
+
   get lost(): boolean {
     return this.#end === 'lost'
   }
