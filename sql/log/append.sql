@@ -84,6 +84,8 @@ begin
     raise exception 'Aggregate type % is not declared as a stream.', coalesce(p_aggregate_type, '(none)')
       using errcode = 'AC002';
   end if;
+  -- Readers wait for transactions that hold the locks of events and of the sequence: this one comes first (decision 0001).
+  lock table only :schema.events in row exclusive mode;
   v_position := nextval(:positions_literal);
   if p_extra ? 'chosen' then
     insert into :schema.event_ids (id, position, version, content) values (p_id, v_position, v_version, v_content)

@@ -19,6 +19,8 @@ begin
   end if;
   if v_known is not null then return v_known::bigint; end if;
   perform :schema.check_event(null, null, null, p_payload, p_metadata, null);
+  -- Readers wait for transactions that hold the locks of events and of the sequence: this one comes first (decision 0001).
+  lock table only :schema.events in row exclusive mode;
   v_position := nextval(:positions_literal);
   insert into :schema.event_ids (id, position, content) values (p_id, v_position, v_content) on conflict (id) do nothing;
   if not found then return :schema.place_of_id(p_id, v_content)::bigint; end if;

@@ -38,12 +38,15 @@ begin
     v_name := format('events_%s', lpad(v_from::text, greatest(12, length(v_from::text)), '0'));
     execute format('create table %1$I.%2$I partition of %1$I.events for values from (%3$s) to (%4$s)',
       :schema_literal, v_name, v_from, v_from + v_size);
+    -- Numbers are taken through the parent alone: its lock is a part of what readers wait for (decision 0001).
+    execute format('alter table only %I.%I alter column position drop default', :schema_literal, v_name);
     v_added := v_added || v_name;
     v_from := v_from + v_size;
     exit when v_head + v_size < v_from;
   end loop;
   execute format('create table %1$I.events_open partition of %1$I.events for values from (%2$s) to (maxvalue)',
     :schema_literal, v_from);
+  alter table only :schema.events_open alter column position drop default;
   return v_added;
 end
 $aftercommit$;

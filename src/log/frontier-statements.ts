@@ -4,7 +4,7 @@
  */
 import type { Pool, Queryable } from '../postgres/index.ts'
 import { type EventRow, eventColumns } from './event-row.ts'
-import type { Observation } from './frontier.ts'
+import { findHolders, type HeldLocks, type Observation } from './frontier.ts'
 import { PAGE_BYTES } from './page-size.ts'
 
 /** What several statements in one message go through. */
@@ -12,17 +12,18 @@ type Messenger = Pick<Pool, 'schema' | 'queryMany'>
 
 export interface LogObjects {
   readonly sequence: string
+  readonly events: string
   readonly database: string
 }
 
-/** Numbers of the sequence and the database, by which their locks are found. They change with a restore. */
+/** Numbers of the sequence, the table and the database, by which their locks are found. They change with a restore. */
 export async function findLogObjects(db: Queryable): Promise<LogObjects> {
   const { rows } = await db.query<LogObjects>(
-    `select c.oid::text as sequence, d.oid::text as database
+    `select c.oid::text as sequence, pg_catalog.to_regclass($2::text)::oid::text as events, d.oid::text as database
        from pg_catalog.pg_class c, pg_catalog.pg_database d
       where c.oid = pg_catalog.to_regclass($1::text)
         and d.datname = current_database()`,
-    [`${db.schema}.positions`],
+    [`${db.schema}.positions`, `${db.schema}.events`],
   )
   return rows[0]!
 }
@@ -61,8 +62,12 @@ export async function observe(db: Messenger, objects: LogObjects): Promise<Obser
   return toObservation(head!.rows, holders!.rows)
 }
 
-function toObservation(head: Record<string, unknown>[], holders: Record<string, unknown>[]): Observation {
-  return { head: BigInt((head[0]?.head as string | null) ?? 0), holders: holders.map((row) => row.holder as string) }
+function toObservation(head: Record<string, unknown>[], locks: Record<string, unknown>[]): Observation {
+  return {
+    head: BigInt((head[0]?.head as string | null) ?? 0),
+    holders: findHolders(locks as unknown as HeldLocks[]),
+    numberHolders: (locks as unknown as HeldLocks[]).filter((one) => one.of_sequence).map(({ holder }) => holder),
+  }
 }
 
 function selectHead(schema: string): string {
@@ -71,13 +76,15 @@ function selectHead(schema: string): string {
 
 /** Never joined with pg_stat_activity: a prepared transaction has no pid, and the join would drop it. */
 function selectHolders(objects: LogObjects): string {
-  return `select virtualtransaction as holder
+  return `select virtualtransaction as holder, pg_catalog.bool_or(relation = ${objects.sequence}::oid) as of_sequence,
+            pg_catalog.bool_or(relation = ${objects.events}::oid) as of_events
        from pg_catalog.pg_locks
       where locktype = 'relation'
-        and relation = ${objects.sequence}::oid
+        and relation in (${objects.sequence}::oid, ${objects.events}::oid)
         and database = ${objects.database}::oid
         and mode = 'RowExclusiveLock'
-        and granted`
+        and granted
+      group by virtualtransaction`
 }
 
 /** At least one row, then as many as a page may weigh. The planner does not see the limit: on a small log without statistics it would rather sort all of it (decision 0016). */
@@ -114,8 +121,12 @@ export async function describeHolders(db: Queryable): Promise<Holder[]> {
         and l.database = (select oid from pg_catalog.pg_database where datname = current_database())
         and l.mode = 'RowExclusiveLock'
         and l.granted
+        and exists (
+          select from pg_catalog.pg_locks e
+           where e.virtualtransaction = l.virtualtransaction and e.locktype = 'relation' and e.database = l.database
+             and e.relation = pg_catalog.to_regclass($2::text) and e.mode = 'RowExclusiveLock' and e.granted)
       order by age desc nulls last`,
-    [`${db.schema}.positions`],
+    [`${db.schema}.positions`, `${db.schema}.events`],
   )
   return rows.map((row) => ({
     pid: row.pid === null ? null : Number(row.pid),

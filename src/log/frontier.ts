@@ -4,7 +4,7 @@
  * sequence until its transaction ends, whatever the client, isolation level, savepoint or PREPARE. Hence:
  *
  *   head    := select max(position)                      one statement, finished before the next begins
- *   holders := who holds that lock now                   one statement
+ *   holders := who holds that lock and the one of events one statement
  *   once every one of them is gone, and a NEW read was made after that, whatever number at or below `head` that read
  *   does not show was rolled back. Everything up to `head` is final.
  *
@@ -14,11 +14,36 @@
  * transactions. No clock decides anything. test/guarantees/order/pitfalls.test.ts plays each of these losing an event;
  * docs/decisions/0001 has the proof.
  */
+export interface HeldLocks {
+  /** Its `virtualtransaction`. */
+  readonly holder: string
+  readonly of_sequence: boolean
+  readonly of_events: boolean
+}
+
+/**
+ * Transactions that may have written an event: they hold RowExclusiveLock on the sequence and on events. Every way in takes
+ * the lock of events first, so nobody has a number that counts without both; and the lock of the sequence alone, which any
+ * role can take and keep by a call that fails, keeps nobody waiting.
+ *
+ * PREPARE TRANSACTION hands locks over one by one. A scan in between shows one of them under the new name of the transaction,
+ * which begins with `-1/`, and the other one under its old name: both halves in one scan, which sees a single moment. So half
+ * a prepared transaction counts while some session has the other half alone.
+ */
+export function findHolders(locks: readonly HeldLocks[]): string[] {
+  const halves = locks.filter(({ of_sequence, of_events }) => of_sequence !== of_events)
+  const isHandedOver = (half: HeldLocks) =>
+    isRenamed(half.holder) && halves.some((other) => !isRenamed(other.holder) && other.of_sequence !== half.of_sequence)
+  return locks.filter((held) => (held.of_sequence && held.of_events) || isHandedOver(held)).map(({ holder }) => holder)
+}
+
 export interface Observation {
   /** The highest visible position, read in a statement that had finished before the lock scan began. */
   readonly head: bigint
-  /** `virtualtransaction` of every holder of the sequence's lock. */
+  /** `virtualtransaction` of every transaction that may have written an event. */
   readonly holders: readonly string[]
+  /** The same of every holder of the sequence's lock: arming waits for them all. */
+  readonly numberHolders: readonly string[]
 }
 
 interface Pending {

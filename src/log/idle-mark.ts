@@ -48,13 +48,14 @@ export class IdleMark {
     this.#stands = true
     await writeIdleMark(this.#db, this.#process)
     this.renewed()
-    // Whoever holds a number now may have looked for marks before ours was there.
-    this.#unseeing = new Set((await observe(this.#db, objects)).holders)
+    // A transaction that has the lock of the sequence now may have looked for marks before ours was there. Steps of workflows
+    // without an event take that lock alone, so that readers wait for them here.
+    this.#unseeing = new Set((await observe(this.#db, objects)).numberHolders)
   }
 
   async isSeenByAll(objects: LogObjects): Promise<boolean> {
     if (this.#unseeing.size > 0) {
-      const present = new Set((await observe(this.#db, objects)).holders)
+      const present = new Set((await observe(this.#db, objects)).numberHolders)
       for (const holder of this.#unseeing) if (!present.has(holder)) this.#unseeing.delete(holder)
     }
     return this.#unseeing.size === 0

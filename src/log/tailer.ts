@@ -108,7 +108,7 @@ export class Tailer implements Service {
   readonly #started: { promise: Promise<void>; resolve: () => void }
   readonly #holes
   readonly #oversized
-  #objects: LogObjects = { sequence: '0', database: '0' }
+  #objects: LogObjects = { sequence: '0', events: '0', database: '0' }
   #epoch = 0
   /** Everything at or below was read or skipped for good. */
   #at = 0n

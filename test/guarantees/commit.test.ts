@@ -105,10 +105,11 @@ describe.each(LOGS)('commit on Postgres $major, wake $wake', (where) => {
     expect(game.reader.events.map(({ type }) => type)).toEqual(['game.played', 'block.handled', 'game.played'])
   })
 
-  test('a position that was taken inside a savepoint and used after it was undone is still waited for', async () => {
+  test('a position that was taken by hand inside a savepoint, under the lock of events, and used after it was undone is waited for', async () => {
     const game = await play(where)
     const writer = await game.openWriter()
     await writer.begin()
+    await writer.sql.query('lock table only aftercommit.events in row exclusive mode')
     await writer.savepoint()
     const { rows } = await writer.sql.query(`select nextval('aftercommit.positions') as position`)
     await writer.rollbackToSavepoint()

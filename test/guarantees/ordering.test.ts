@@ -104,12 +104,12 @@ describe.each(LOGS)('order on Postgres $major, wake $wake', (where) => {
     expect(versions).toEqual([1, 2])
   })
 
-  test('four readers of sixteen writers that commit, roll back and undo savepoints agree with what was committed', async () => {
+  test('four readers of 24 writers that commit, roll back, prepare and undo savepoints agree with what was committed', async () => {
     const game = await play(where)
     const others = [1, 2].map(() => follow(instance({ database: game.url }).log))
     const inTheMiddle = instance({ database: game.url })
     const rolledBack = await runLoad(game, {
-      writers: 16,
+      writers: 24,
       transactionsEach: (where.major === 18 && where.wake === 'doorbell' ? 200 : 100) * LOAD_FACTOR,
       halfway: () => others.push(follow(inTheMiddle.log)),
     })

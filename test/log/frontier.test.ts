@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { createFrontier, deliverable, type Frontier, type Observation } from '../../src/log/frontier.ts'
+import { createFrontier, deliverable, type Frontier, findHolders, type Observation } from '../../src/log/frontier.ts'
 
-const at = (head: bigint, ...holders: string[]): Observation => ({ head, holders })
+const at = (head: bigint, ...holders: string[]): Observation => ({ head, holders, numberHolders: holders })
 
 describe('the frontier', () => {
   test('moves to the head at once when nobody holds a number', () => {
@@ -217,7 +217,7 @@ function createGame(order: 'head first' | 'holders first' = 'head first') {
   }
   const readRows = () => {
     now += 10
-    frontier.observe({ head, holders }, now)
+    frontier.observe(at(head, ...holders), now)
     const rows = [...visible].filter((number) => number > position).sort((a, b) => (a < b ? -1 : 1))
     const { count, last } = deliverable(rows, position, frontier.position)
     delivered.push(...rows.slice(0, count))
@@ -250,3 +250,22 @@ function createGame(order: 'head first' | 'holders first' = 'head first') {
     },
   }
 }
+
+describe('holders', () => {
+  const both = (holder: string) => ({ holder, of_sequence: true, of_events: true })
+  const sequence = (holder: string) => ({ holder, of_sequence: true, of_events: false })
+  const events = (holder: string) => ({ holder, of_sequence: false, of_events: true })
+
+  test('are the transactions that have both locks, prepared ones included', () => {
+    expect(findHolders([both('3/1'), sequence('4/1'), events('5/1'), both('-1/700')])).toEqual(['3/1', '-1/700'])
+  })
+
+  test('are both halves of none: a stranger keeps nobody waiting, not even with a prepared transaction', () => {
+    expect(findHolders([sequence('3/1'), sequence('4/1'), sequence('-1/700')])).toEqual([])
+  })
+
+  test('is a transaction whose locks are being handed over, whichever went first', () => {
+    expect(findHolders([sequence('3/1'), events('-1/700')])).toEqual(['-1/700'])
+    expect(findHolders([events('3/1'), sequence('-1/700')])).toEqual(['-1/700'])
+  })
+})

@@ -908,6 +908,31 @@ commit;
 begin;
 set local lock_timeout = 800;
 set local search_path = pg_catalog, pg_temp;
+-- why: readers wait for transactions that hold the locks of the sequence and of events alone, so each number must be taken
+--   under both: no partition takes numbers by itself any more.
+-- locks: each partition of events, for a moment.
+-- older: keep
+
+do $aftercommit$
+declare
+  v_partition regclass;
+begin
+  for v_partition in
+    select i.inhrelid::regclass from pg_catalog.pg_inherits i
+     where i.inhparent = pg_catalog.to_regclass(pg_catalog.format('%I.events', 'aftercommit'))
+  loop
+    execute pg_catalog.format('alter table only %s alter column position drop default', v_partition);
+  end loop;
+end
+$aftercommit$;
+insert into "aftercommit".migrations (version, name, checksum, applied_by, breaks_older)
+values (15, 'holders', '35c96744ca3c3724f8724af747fafa2371515252644b4d3dd5bb963f5eec9570',
+        pg_catalog.concat_ws(' ', session_user, pg_catalog.current_setting('application_name')), false);
+commit;
+
+begin;
+set local lock_timeout = 800;
+set local search_path = pg_catalog, pg_temp;
 -- grants: emit
 -- Notes that a table is captured, for capture(), which runs as its caller. Refuses an aggregate type that has another source of
 -- events, and a caller who may not make triggers on the table.
@@ -2602,6 +2627,8 @@ begin
     raise exception 'Aggregate type % is not declared as a stream.', coalesce(p_aggregate_type, '(none)')
       using errcode = 'AC002';
   end if;
+  -- Readers wait for transactions that hold the locks of events and of the sequence: this one comes first (decision 0001).
+  lock table only "aftercommit".events in row exclusive mode;
   v_position := nextval('"aftercommit".positions');
   if p_extra ? 'chosen' then
     insert into "aftercommit".event_ids (id, position, version, content) values (p_id, v_position, v_version, v_content)
@@ -2767,6 +2794,8 @@ begin
   end if;
   if v_known is not null then return v_known::bigint; end if;
   perform "aftercommit".check_event(null, null, null, p_payload, p_metadata, null);
+  -- Readers wait for transactions that hold the locks of events and of the sequence: this one comes first (decision 0001).
+  lock table only "aftercommit".events in row exclusive mode;
   v_position := nextval('"aftercommit".positions');
   insert into "aftercommit".event_ids (id, position, content) values (p_id, v_position, v_content) on conflict (id) do nothing;
   if not found then return "aftercommit".place_of_id(p_id, v_content)::bigint; end if;
@@ -3209,12 +3238,15 @@ begin
     v_name := format('events_%s', lpad(v_from::text, greatest(12, length(v_from::text)), '0'));
     execute format('create table %1$I.%2$I partition of %1$I.events for values from (%3$s) to (%4$s)',
       'aftercommit', v_name, v_from, v_from + v_size);
+    -- Numbers are taken through the parent alone: its lock is a part of what readers wait for (decision 0001).
+    execute format('alter table only %I.%I alter column position drop default', 'aftercommit', v_name);
     v_added := v_added || v_name;
     v_from := v_from + v_size;
     exit when v_head + v_size < v_from;
   end loop;
   execute format('create table %1$I.events_open partition of %1$I.events for values from (%2$s) to (maxvalue)',
     'aftercommit', v_from);
+  alter table only "aftercommit".events_open alter column position drop default;
   return v_added;
 end
 $aftercommit$;
@@ -4018,9 +4050,9 @@ values ('capture/register_capture', 'function', 'register_capture', null, '04a4b
        ('log/content_of', 'function', 'content_of', null, '5222422236d196f679f523837641d35f7d8465ae1859ad0fb5ce13487e3912db', 1),
        ('log/place_of_id', 'function', 'place_of_id', null, '9db09c3c2a7c7694a0a03b4e9edacb9da8bb8548b798ec4f65ffe3afd133f0d6', 1),
        ('log/next_version', 'function', 'next_version', null, 'e6ed26ba5d5e54c1cd9d5d0dcfb1b251a824cb012ac0be3a7a31ab73afa0197f', 1),
-       ('log/append', 'function', 'append', null, 'c4a71d0cb7f33fdd94ece9b4a522d83045d9177f23e731e7bf044bfb8c89a400', 1),
+       ('log/append', 'function', 'append', null, 'fea38b68b2252abcab9ea12f78e69e01ca0ce5c785fe48a2d13ea5fb9ad3efcb', 1),
        ('log/append_many', 'function', 'append_many', null, 'cae997ac16b3444d36bb56226397d9d488a798f420c5bad7e89b3a2510afbd86', 1),
-       ('log/append_own', 'function', 'append_own', null, 'ec392cd786b9e94adf5ec728954e15432be524db36d92ca950725a8e369b400f', 1),
+       ('log/append_own', 'function', 'append_own', null, 'cb4c81778489e45a1c783a33df4ab31fac22b2f79aa46e327256aa31cdf74265', 1),
        ('log/log_identity', 'function', 'log_identity', null, '5a103ba1d69f974c953683c99b1c74b1205d852c5e3657b3ba21ccc856847f86', 1),
        ('log/witness_is_gone', 'function', 'witness_is_gone', null, '59c24d5ae211a728e2312346432f131965c75b04f786e853ec07dbeb3f8f01af', 1),
        ('log/unbroken_from', 'function', 'unbroken_from', null, 'd0a22e4c8b0b373028d886b0e8215ea1814de6bfc8802ce9a7e4892b34ca867a', 1),
@@ -4033,7 +4065,7 @@ values ('capture/register_capture', 'function', 'register_capture', null, '04a4b
        ('log/publish_frontier', 'function', 'publish_frontier', null, '1921716caa81c5cc24f1e9fa6d76937a66cce0fc805454c1c8a1357740c613cc', 1),
        ('log/refuse_truncate', 'function', 'refuse_truncate', null, 'f78cd69ac44152d518c253ce3a0b91ee14dd9dbd013722896dc474c9b4594902', 1),
        ('log/ring', 'function', 'ring', null, 'a8b6bfcc3635ac2651d26205c20a88698f9087fc20a7b6f26ea3e6a63b112495', 1),
-       ('log/split_partitions', 'function', 'split_partitions', null, 'c5f244f47efc3407b0b969c525f7d3a949c1823f03218e041307d9009f7751e9', 1),
+       ('log/split_partitions', 'function', 'split_partitions', null, '566596dc11ccb56a2058f77dec28818593dc277917267b64c1d41d2ba6a09fa2', 1),
        ('observers/keep_run_days', 'function', 'keep_run_days', null, '64fc46acbb18c495a58b62f8dfdf16ec5483e1c06c8b0910e76b003b7aecb447', 1),
        ('observers/raise_alert', 'function', 'raise_alert', null, '403d1d517e0192724788aa99bc1ec36cdb69960322522237ecc6e6d7bed7b5fc', 1),
        ('subscriptions/save_checkpoint', 'function', 'save_checkpoint', null, 'bbc64258292e2ffee63b0550a56b35a5a59c79497022e72da86af3ef981b5950', 1),

@@ -12,6 +12,7 @@ describe.each(LOGS)('a hole on Postgres $major, wake $wake', (where) => {
     const game = await play(where)
     const dead = await game.openWriter()
     await dead.begin()
+    await dead.sql.query('lock table only aftercommit.events in row exclusive mode')
     await dead.sql.query(`select count(nextval('aftercommit.positions')) from generate_series(1, ${HOLE})`)
     await game.append()
     await standsAtHole(game)

@@ -137,7 +137,7 @@ describe.each(SERVERS)('an event is lost on Postgres $major', ({ major }) => {
     const { last_value: handedOut } = (await reader.query('select last_value from aftercommit.positions')).rows[0]
     expect((await reader.query(HOLDERS)).rows).toEqual([])
     const frontier = createFrontier(0n)
-    frontier.observe({ head: BigInt(handedOut) + 32n, holders: [] }, 0)
+    frontier.observe({ head: BigInt(handedOut) + 32n, holders: [], numberHolders: [] }, 0)
     const read = [1n]
     await take(second)
     await second.query('commit')

@@ -1,6 +1,7 @@
-/** Many sessions that write at random: think, roll back, undo a savepoint, commit. */
+/** Many sessions that write at random: think, roll back, undo a savepoint, prepare, commit. */
 import { setTimeout as think } from 'node:timers/promises'
 import type { Play, Writer } from './play.ts'
+import { beginSilently, prepare } from './two-phase.ts'
 
 export interface LoadOptions {
   readonly writers: number
@@ -16,7 +17,7 @@ export async function runLoad(game: Play, { writers, transactionsEach, halfway }
   let rolledBack = 0
   const run = async (writer: Writer) => {
     for (let i = 0; i < transactionsEach; i++) {
-      if (!(await playTransaction(writer))) rolledBack++
+      if (!(await playTransaction(game, writer))) rolledBack++
       if (++done === half) halfway?.()
     }
   }
@@ -25,8 +26,10 @@ export async function runLoad(game: Play, { writers, transactionsEach, halfway }
   return rolledBack
 }
 
-async function playTransaction(writer: Writer): Promise<boolean> {
-  await writer.begin()
+async function playTransaction(game: Play, writer: Writer): Promise<boolean> {
+  // Transactions that are prepared hand their locks over, and must not ring.
+  const isPrepared = Math.random() < 0.1
+  await (isPrepared ? beginSilently(writer) : writer.begin())
   const events = 1 + Math.floor(Math.random() * 3)
   for (let i = 0; i < events; i++) {
     await think(Math.random() * 10)
@@ -41,6 +44,12 @@ async function playTransaction(writer: Writer): Promise<boolean> {
   }
   await think(Math.random() * 20)
   const commits = Math.random() >= 0.2
+  if (isPrepared) {
+    const prepared = await prepare(writer, game.url, game.ledger)
+    await think(Math.random() * 10)
+    await (commits ? prepared.commit(game.sql) : prepared.rollback(game.sql))
+    return commits
+  }
   await (commits ? writer.commit() : writer.rollback())
   return commits
 }
