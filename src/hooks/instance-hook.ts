@@ -16,15 +16,12 @@ import type { EventDefinitions } from '../events/index.ts'
 import { type AnyEvent, Follower, type Tailer } from '../log/index.ts'
 import type { Database } from '../postgres/index.ts'
 import {
-  type Clock,
   createLoop,
   createThrottledLog,
   formatDuration,
-  type Health,
-  type Logger,
   type Loop,
   type LoopContext,
-  type Registry,
+  type PartOptions,
   retryUntil,
 } from '../runtime/index.ts'
 import { errorKind } from './error-kind.ts'
@@ -35,13 +32,9 @@ import { callOnStop, loadOnce } from './loading.ts'
 import { createHookMetrics, type HookMetrics } from './metrics.ts'
 import { Readiness } from './readiness.ts'
 
-export interface HookParts {
+export interface HookParts extends PartOptions {
   readonly database: Database
   readonly tailer: Tailer
-  readonly clock: Clock
-  readonly logger: Logger
-  readonly metrics: Registry
-  readonly health: Health
   readonly definitions: EventDefinitions | undefined
 }
 

@@ -4,24 +4,12 @@
  */
 import { createListener, type Database, type ProcessLock, SCHEMA_LEVEL, selectSchemaLevel } from '../postgres/index.ts'
 import { LEASE_MS, type ProcessInfo, registerProcess } from '../processes/index.ts'
-import {
-  type Clock,
-  createGroup,
-  createLoop,
-  type Health,
-  type Logger,
-  type Registry,
-  type Service,
-} from '../runtime/index.ts'
+import { createGroup, createLoop, type PartOptions, type Service } from '../runtime/index.ts'
 import { Tailer } from './tailer.ts'
 import { runUpkeep } from './upkeep.ts'
 
-export interface FollowingOptions {
+export interface FollowingOptions extends PartOptions {
   readonly database: Database
-  readonly clock: Clock
-  readonly logger: Logger
-  readonly metrics: Registry
-  readonly health: Health
   readonly info: ProcessInfo
   readonly neededFrom: () => Promise<bigint>
   /** A notification with a word of its own, which is not a ring. */

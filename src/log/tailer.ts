@@ -12,13 +12,10 @@ import type { TypeBounds } from '../events/index.ts'
 import type { Database } from '../postgres/index.ts'
 import { type ProcessInfo, registerProcess, removeProcess } from '../processes/index.ts'
 import {
-  type Clock,
   createLoop,
-  type Health,
-  type Logger,
   type Loop,
   type LoopContext,
-  type Registry,
+  type PartOptions,
   type Service,
   type ServiceState,
 } from '../runtime/index.ts'
@@ -43,12 +40,8 @@ import { createRhythm, type RhythmState } from './rhythm.ts'
 import { Waiters } from './waiters.ts'
 import { selectWindow, type WindowFilter } from './window-statements.ts'
 
-export interface TailerOptions {
+export interface TailerOptions extends PartOptions {
   readonly database: Database
-  readonly clock: Clock
-  readonly logger: Logger
-  readonly metrics: Registry
-  readonly health: Health
   readonly info: ProcessInfo
   /** Whether notifications can be heard now. */
   readonly canHear: () => boolean

@@ -12,7 +12,7 @@ import { AftercommitError } from '../errors.ts'
 import type { EventDefinitions } from '../events/index.ts'
 import { type AnyEvent, settledPosition } from '../log/index.ts'
 import type { Database } from '../postgres/index.ts'
-import type { Clock, Health, Logger, Registry, Telemetry } from '../runtime/index.ts'
+import type { PartOptions, Telemetry } from '../runtime/index.ts'
 import {
   type CallContext,
   type Definition,
@@ -34,11 +34,8 @@ import { createStanding } from './standing.ts'
 import { createUpkeep } from './upkeep.ts'
 import { selectBacklog } from './upkeep-statements.ts'
 
-export interface EngineParts {
+export interface EngineParts extends PartOptions {
   readonly database: Database
-  readonly clock: Clock
-  readonly logger: Logger
-  readonly metrics: Registry
   readonly definitions: EventDefinitions | undefined
   readonly env: Readonly<Record<string, string | undefined>>
   readonly delivering: Delivering
@@ -48,7 +45,6 @@ export interface EngineParts {
   readonly tracing?: Telemetry | undefined
   /** What this process is known by in the database. */
   readonly process: string
-  readonly health: Health
   /** What the program says; it goes before the file. */
   readonly group: string | undefined
   /** What the program says goes before the file. */

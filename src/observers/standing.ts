@@ -5,16 +5,12 @@
  *   in force ──another set of the group is registered──▶ superseded ──the same set is registered again──▶ in force
  */
 import type { Database } from '../postgres/index.ts'
-import { type Clock, createLoop, type Health, type Logger, type Registry, type Service } from '../runtime/index.ts'
+import { createLoop, type PartOptions, type Service } from '../runtime/index.ts'
 import { selectVersion } from '../subscriptions/index.ts'
 import { type Rules, selectLost } from './registry-statements.ts'
 
-export interface StandingParts {
+export interface StandingParts extends PartOptions {
   readonly database: Database
-  readonly clock: Clock
-  readonly logger: Logger
-  readonly metrics: Registry
-  readonly health: Health
   /** What this process put in force; undefined while it has not. */
   readonly rules: () => Rules | undefined
   /** The rules are in force again, by the hand of another process. */

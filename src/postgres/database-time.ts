@@ -3,15 +3,7 @@
  * events and `--since` need one time for all processes. The database is asked once a minute, and the clock that never jumps
  * counts between two answers. Before the first answer the time is that of the host.
  */
-import {
-  type Clock,
-  createLoop,
-  formatDuration,
-  type Health,
-  type Logger,
-  type Registry,
-  type Service,
-} from '../runtime/index.ts'
+import { type Clock, createLoop, formatDuration, type PartOptions, type Service } from '../runtime/index.ts'
 import type { Database } from './database.ts'
 import { clockSkew } from './inspect.ts'
 import { selectTime } from './statements.ts'
@@ -23,13 +15,9 @@ export interface DatabaseTime {
   readonly service: Service
 }
 
-export interface DatabaseTimeParts {
+export interface DatabaseTimeParts extends PartOptions {
   readonly database: Pick<Database, 'control'>
   /** Of the host. */
-  readonly clock: Clock
-  readonly logger: Logger
-  readonly metrics: Registry
-  readonly health: Health
 }
 
 const EVERY_MS = 60_000

@@ -13,13 +13,10 @@
  */
 import type { Database, ProcessLock } from '../postgres/index.ts'
 import {
-  type Clock,
   createLoop,
-  type Health,
-  type Logger,
   type Loop,
   type LoopContext,
-  type Registry,
+  type PartOptions,
   type Service,
   type ServiceState,
 } from '../runtime/index.ts'
@@ -34,12 +31,8 @@ import {
   tellLeasesChanged,
 } from './statements.ts'
 
-export interface LeaseKeeperOptions {
+export interface LeaseKeeperOptions extends PartOptions {
   readonly database: Database
-  readonly clock: Clock
-  readonly logger: Logger
-  readonly metrics: Registry
-  readonly health: Health
   readonly info: ProcessInfo
   /** The lock that proves to others that this process lives. */
   readonly lock: () => ProcessLock

@@ -36,6 +36,7 @@ export type {
 } from './metric-types.ts'
 export { createRegistry, type MetricDefinition, type Registry, type RegistryOptions } from './metrics.ts'
 export { type OpenTelemetryApi, openTelemetry } from './open-telemetry.ts'
+export type { PartOptions } from './part.ts'
 export { type ErrorSummary, summarizeError } from './redact.ts'
 export { redacting } from './redacting-logger.ts'
 export { parseRetry, type RetryOptions, type RetryPolicy } from './retry.ts'

@@ -9,13 +9,10 @@ import { redriveByItself, selectMarkedOwners } from '../dead-letters/index.ts'
 import { classify, type Database } from '../postgres/index.ts'
 import type { ProcessLease } from '../processes/index.ts'
 import {
-  type Clock,
   createLoop,
-  type Health,
-  type Logger,
   type Loop,
   type LoopContext,
-  type Registry,
+  type PartOptions,
   type Service,
   type ServiceState,
   withTimeout,
@@ -32,12 +29,8 @@ import {
 import type { RunEnd, RunParts } from './run-state.ts'
 import { Runner } from './runner.ts'
 
-export interface KeeperOptions {
+export interface KeeperOptions extends PartOptions {
   readonly database: Database
-  readonly clock: Clock
-  readonly logger: Logger
-  readonly metrics: Registry
-  readonly health: Health
   readonly processLease: ProcessLease
   /** Dead letters that are tried again by themselves. */
   readonly autoRedrive: { readonly afterMs: number; readonly max: number } | undefined

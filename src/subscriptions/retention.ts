@@ -1,11 +1,7 @@
 /** Upkeep of what subscriptions leave behind: processed keys and records of relays. Any number of processes may do it. */
-import { type Clock, createLoop, type Health, type Logger, type Registry, type Service } from '../runtime/index.ts'
+import { createLoop, type PartOptions, type Service } from '../runtime/index.ts'
 
-export interface RetentionOptions {
-  readonly clock: Clock
-  readonly logger: Logger
-  readonly metrics: Registry
-  readonly health: Health
+export interface RetentionOptions extends PartOptions {
   readonly prune: () => Promise<void>
 }
 

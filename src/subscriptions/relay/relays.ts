@@ -5,15 +5,7 @@
 import { defaultSource } from '../../events/index.ts'
 import { type AnyEvent, findPosition, settledPosition } from '../../log/index.ts'
 import type { Database } from '../../postgres/index.ts'
-import {
-  type Clock,
-  createLoop,
-  type Health,
-  type Logger,
-  type Registry,
-  type Service,
-  toMs,
-} from '../../runtime/index.ts'
+import { createLoop, type PartOptions, type Service, toMs } from '../../runtime/index.ts'
 import { assertOpenId, type Definition, toDefinition } from '../definition.ts'
 import { Progress } from '../progress.ts'
 import type { SubscriptionsPart } from '../subscriptions.ts'
@@ -24,12 +16,8 @@ import { publishOnce } from './publish-once.ts'
 import { isUnavailable, type Sink, toMessage } from './sink.ts'
 import { deleteBatches, deleteOldBatches, selectProgress } from './statements.ts'
 
-export interface RelaysOptions {
+export interface RelaysOptions extends PartOptions {
   readonly database: Database
-  readonly clock: Clock
-  readonly logger: Logger
-  readonly metrics: Registry
-  readonly health: Health
   readonly process: string
   readonly defaults: RelayDefaults
   readonly subscriptions: Pick<SubscriptionsPart, 'register'>
