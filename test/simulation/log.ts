@@ -99,6 +99,7 @@ export class SimulatedTailer implements Pick<Tailer, 'epoch' | 'frontier' | 'rea
     return new Promise((resolve) => {
       const tell = () => {
         this.#waiting.delete(tell)
+        signal.removeEventListener('abort', tell)
         resolve()
       }
       this.#waiting.add(tell)

@@ -9,7 +9,7 @@ import {
   type Transaction,
 } from '../../src/postgres/index.ts'
 import { sqlError } from './database/answers.ts'
-import { statementOf } from './database/statements.ts'
+import { type Answer, statementOf } from './database/statements.ts'
 import type { Store } from './database/store.ts'
 import type { PathPlan } from './plan.ts'
 import type { Process } from './process.ts'
@@ -27,7 +27,7 @@ type Work = (tx: Transaction) => Promise<unknown>
 
 interface OpenTransaction {
   isOpen: boolean
-  readonly undo: (() => void)[]
+  readonly answers: Answer[]
 }
 
 interface Question {
@@ -73,25 +73,25 @@ export class Path {
     const execute = () => {
       if (tx && !tx.isOpen) throw lost()
       const answer = statement.run(store, values, text)
-      if (tx && answer.undo) {
-        tx.undo.push(answer.undo)
-        store.locking.add(tx)
-      }
+      if (tx) {
+        tx.answers.push(answer)
+        if (answer.rollBack) store.locking.add(tx)
+      } else answer.commit?.()
       process.world.note(() => `${process.name}: ${statement.name} ${shorten(values)} → ${JSON.stringify(answer.rows)}`)
       return answer
     }
     return this.ask(execute, mustWait)
   }
 
-  /** What its statements wrote is to be seen at once, and taken back where the commit does not come. */
+  /** What its statements write is to be seen once it is committed. Until then it keeps its rows locked. */
   async #transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
     const { process, store } = this.#parts
-    const open: OpenTransaction = { isOpen: true, undo: [] }
+    const open: OpenTransaction = { isOpen: true, answers: [] }
     const rollBack = () => {
       if (!open.isOpen) return
       open.isOpen = false
       store.locking.delete(open)
-      for (const undo of open.undo.reverse()) undo()
+      for (const answer of open.answers) answer.rollBack?.()
     }
     this.#transactions.add(rollBack)
     try {
@@ -103,6 +103,7 @@ export class Path {
         if (!open.isOpen) throw lost()
         open.isOpen = false
         store.locking.delete(open)
+        for (const answer of open.answers) answer.commit?.()
       }).catch((error) => {
         // The server waits for a COMMIT that is on its way; after that the transaction is over.
         process.world.after(LATEST_MS, rollBack)

@@ -7,6 +7,9 @@ import { drawSubscription, type Plan, type SubscriptionPlan } from './plan.ts'
 import { Random } from './random.ts'
 import { play } from './simulation.ts'
 
+// Seconds of work take minutes where others have the cores.
+vi.setConfig({ testTimeout: 300_000 })
+
 function drawObserver(words: Partial<SubscriptionPlan>): SubscriptionPlan {
   return { ...drawSubscription(new Random(1), 'observers', 1), ...words }
 }
@@ -52,7 +55,7 @@ describe('a safety that is switched off is missed', () => {
     },
     bound: { found: /called too many/ },
     'order of keys': { found: /order: event/ },
-    'held keys': { found: /order: observers/ },
+    'waiting keys': { found: /order: observers/ },
     'turns of rows': { found: /order: row/ },
     token: {
       found: /called twice: row/,

@@ -1,4 +1,4 @@
-/** Claims and what becomes of them: src/delivery/statements.ts, letter-statements.ts, waiting-keys-statements.ts, surplus.ts. */
+/** Claims and what becomes of them: src/delivery/statements.ts, waiting-keys-statements.ts, and `buryDelivery` of dead-letters/. */
 import { changed, rowsOf, sqlError, valueAs } from './answers.ts'
 import { dueRows, firstInTurn, putLetter } from './rows.ts'
 import type { Statement } from './statements.ts'
@@ -8,7 +8,7 @@ import type { DeliveryRow, LaneRow, NameOfWork } from './tables.ts'
 export const CLAIMS = {
   claimDeliveries: {
     says: /\.claim_deliveries\(/,
-    run(store, [worker, namesText, limitText, suspects, , , token]) {
+    run(store, [worker, namesText, limitText, suspects, , , token, , hangingText, sharesText, mostNamed]) {
       if (!store.workers.has(worker as string) || !store.lives(worker as string))
         throw sqlError('AC010', 'The lease of this worker ran out.')
       const names = JSON.parse(namesText as string) as NameOfWork[]
@@ -23,15 +23,23 @@ export const CLAIMS = {
         suspect.attempts = Math.max(suspect.attempts + Number(suspect.alone), 1)
         claim(suspect, true)
       }
-      const lanes = lanesOf(store, names).filter(({ lane }) => dueRows(store, lane).length > 0)
+      const shares = JSON.parse(sharesText as string) as Record<string, number>
+      const hanging = JSON.parse(hangingText as string) as string[]
+      const roomOf = ({ name }: LaneRow) => Number(mostNamed) - (shares[shareOf(name)] ?? 0)
+      const lanes = lanesOf(store, names).filter(
+        (lane) => roomOf(lane) > 0 && !hanging.includes(shareOf(lane.name)) && dueRows(store, lane.lane).length > 0,
+      )
       for (const priority of [...new Set(lanes.map((lane) => lane.priority))].sort((a, b) => b - a)) {
         const level = lanes.filter((lane) => lane.priority === priority)
         shuffle(store, level)
         const left = limit - claimed.length
         if (left <= 0) break
-        for (const { lane } of level.slice(0, left)) {
-          const share = Math.max(1, Math.floor(left / level.length))
-          for (const row of firstInTurn(store, lane, share)) {
+        const share = Math.max(1, Math.floor(left / level.length))
+        const turns = level.slice(0, left)
+        for (const [at, lane] of turns.entries()) {
+          const before = turns.slice(0, at).filter(({ name }) => name === lane.name).length
+          const granted = Math.max(0, Math.min(share, roomOf(lane) - before * share))
+          for (const row of firstInTurn(store, lane.lane, granted)) {
             row.attempts++
             claim(row, false)
           }
@@ -110,25 +118,26 @@ export const CLAIMS = {
     run(store, [segment, id, token, kind, owner, key, eventId, position, event, error, attempts]) {
       const row = ours(store, Number(segment), Number(id), token as string)
       if (!row) return valueAs('buried', false)
-      store.deliveries.delete(row.id)
-      const before = putLetter(store, {
-        kind: kind as string,
-        owner: owner as string,
-        key: key as string,
-        eventId: eventId as string,
-        position: Number(position),
-        event: event as string,
-        error: error as string,
-        attempts: Number(attempts),
-        parks: row.ordered,
-        delivery: row,
-      })
-      const undo = () => {
-        store.deliveries.set(row.id, row)
-        store.letters = store.letters.filter((one) => one.owner !== owner || one.eventId !== eventId)
-        if (before) store.letters.push(before)
+      row.isLocked = true
+      const commit = () => {
+        store.deliveries.delete(row.id)
+        putLetter(store, {
+          kind: kind as string,
+          owner: owner as string,
+          key: key as string,
+          eventId: eventId as string,
+          position: Number(position),
+          event: event as string,
+          error: error as string,
+          attempts: Number(attempts),
+          parks: row.ordered,
+          delivery: row,
+        })
       }
-      return { ...valueAs('buried', true), undo }
+      const rollBack = () => {
+        row.isLocked = false
+      }
+      return { ...valueAs('buried', true), commit, rollBack }
     },
   },
   selectLane: {
@@ -156,7 +165,7 @@ export const CLAIMS = {
   selectWaiting: {
     says: /^with asked as materialized/,
     run(store, [text]) {
-      if (store.isOff('held keys')) return rowsOf([])
+      if (store.isOff('waiting keys')) return rowsOf([])
       const lines = JSON.parse(text as string) as (NameOfWork & { owner: string; key: string })[]
       const held = lines.filter(({ kind, name, owner, key }) => {
         const lanes = lanesOf(store, [{ kind, name }]).map(({ lane }) => lane)
@@ -174,7 +183,7 @@ export const CLAIMS = {
   selectAllWaiting: {
     says: /^select l\.name, h\.key from/,
     run(store, [most]) {
-      if (store.isOff('held keys')) return rowsOf([])
+      if (store.isOff('waiting keys')) return rowsOf([])
       const rows = [...store.deliveries.values()].filter(({ ordered }) => ordered)
       const letters = store.letters.filter(({ parks, status, delivery }) => parks && status === 'dead' && delivery)
       const held = [...rows, ...letters.map(({ delivery, key }) => ({ lane: delivery!.lane, key }))]
@@ -217,12 +226,18 @@ function lanesOf(store: Store, names: readonly NameOfWork[]): LaneRow[] {
   return store.lanes.filter((lane) => names.some(({ kind, name }) => kind === lane.kind && name === lane.name))
 }
 
+/** The share of the places that a name without a destination has: destinations are not simulated. */
+function shareOf(name: string): string {
+  return ` ${name}`
+}
+
 /** A row that a worker had claimed which is gone. */
 function firstSuspect(store: Store, names: readonly NameOfWork[]): DeliveryRow | undefined {
   const lanes = new Set(lanesOf(store, names).map(({ lane }) => lane))
   if ([...store.workers.keys()].every((worker) => store.lives(worker))) return undefined
   return [...store.deliveries.values()]
-    .filter((row) => lanes.has(row.lane) && row.token !== null && row.runAt <= store.now && !store.lives(row.worker))
+    .filter((row) => lanes.has(row.lane) && row.token !== null && row.runAt <= store.now)
+    .filter((row) => !row.isLocked && !store.lives(row.worker))
     .sort((one, other) => one.runAt - other.runAt || one.id - other.id)[0]
 }
 

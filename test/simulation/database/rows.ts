@@ -50,6 +50,7 @@ export function makeDelivery(store: Store, lane: number, row: Omit<AddedRow, 'la
     token: null,
     worker: null,
     alone: false,
+    isLocked: false,
     letter: null,
   }
 }
@@ -61,7 +62,7 @@ export function addDelivery(store: Store, lane: number, row: Omit<AddedRow, 'lan
 }
 
 /** A letter, or another death of the same event for the same owner. */
-export function putLetter(store: Store, letter: Omit<LetterRow, 'id' | 'status' | 'streak'>): LetterRow | undefined {
+export function putLetter(store: Store, letter: Omit<LetterRow, 'id' | 'status' | 'streak'>): void {
   const at = store.letters.findIndex(
     (one) => one.kind === letter.kind && one.owner === letter.owner && one.eventId === letter.eventId,
   )
@@ -70,7 +71,6 @@ export function putLetter(store: Store, letter: Omit<LetterRow, 'id' | 'status' 
   const row: LetterRow = { ...letter, attempts, id: before?.id ?? store.nextId++, status: 'dead', streak: false }
   if (before) store.letters[at] = row
   else store.letters.push(row)
-  return before
 }
 
 /** Due, not claimed, in order; of keys only what is first. */

@@ -4,7 +4,7 @@ export const SAFETIES = [
   'term',
   'bound',
   'order of keys',
-  'held keys',
+  'waiting keys',
   'turns of rows',
   'token',
 ] as const

@@ -11,8 +11,10 @@ import { WORKERS } from './workers.ts'
 export interface Answer {
   readonly rows: Record<string, unknown>[]
   readonly rowCount: number
-  /** Takes it back when its transaction is rolled back. */
-  readonly undo?: () => void
+  /** What it writes, where that is to be seen only once its transaction is committed. */
+  readonly commit?: () => void
+  /** Its transaction is rolled back. */
+  readonly rollBack?: () => void
 }
 
 export interface Statement {

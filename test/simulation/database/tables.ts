@@ -89,6 +89,8 @@ export interface DeliveryRow {
   worker: string | null
   /** Claimed as what may have ended a process. */
   alone: boolean
+  /** By a transaction that is not over. */
+  isLocked: boolean
   readonly letter: number | null
 }
 

@@ -71,11 +71,10 @@ export const WORKERS = {
       const asked = JSON.parse(text as string) as string[]
       const gone = asked.map((worker) => store.workers.get(worker)).filter((one) => one !== undefined)
       const free = gone.filter(({ worker }) => !claiming.has(worker))
-      for (const { worker } of free) store.workers.delete(worker)
-      const undo = () => {
-        for (const one of free) store.workers.set(one.worker, one)
+      const commit = () => {
+        for (const { worker } of free) store.workers.delete(worker)
       }
-      return { ...changed(free.length), undo }
+      return { ...changed(free.length), commit }
     },
   },
   selectPaused: {
