@@ -105,6 +105,7 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     ...ground,
     info,
     neededFrom,
+    eventBytes: resolved.runtime.eventBytes,
     onWord(word) {
       if (word === NUDGE) subscriptions.nudged()
       if (word === NUDGE || word === WORKERS_NUDGE) delivering.nudged()

@@ -72,6 +72,11 @@ export interface RuntimeOptions {
   readonly maxConcurrency?: number | undefined
   /** A subscriber of `ac.broadcaster` that is too slow goes on with the oldest event that is kept; with `'drop'`, with what is new. */
   readonly overflowPolicy?: 'block' | 'drop' | 'drop_oldest' | undefined
+  /**
+   * How much of the log the readers of this process may hold together, as `"64MB"`: subscriptions, observers, feeds, and the
+   * ring of recent events that they share. Each may always hold one event. Default: a fifth of the heap limit.
+   */
+  readonly eventMemory?: string | number | undefined
   /** How long `stop()` waits for what is under way; `"30s"` unless told. */
   readonly shutdownTimeout?: Duration | undefined
 }
@@ -115,6 +120,7 @@ export function withDefaults(options: AftercommitOptions) {
     runtime: {
       record: options.runtime?.record,
       channelCapacity: given(options.runtime?.channelCapacity, 'runtime.channelCapacity'),
+      eventBytes: eventMemory(options.runtime?.eventMemory),
       maxConcurrency: count(options.runtime?.maxConcurrency ?? 50, 'runtime.maxConcurrency'),
       shutdownMs: toMs(options.runtime?.shutdownTimeout ?? '30s', 'runtime.shutdownTimeout'),
     },
@@ -146,6 +152,10 @@ export function toBytes(size: string | number, setting: string): number {
   const bytes = Number(digits) * ({ B: 1, kB: 1024, KB: 1024, MB: 1024 ** 2, GB: 1024 ** 3 }[unit] ?? Number.NaN)
   if (Number.isFinite(bytes) && bytes >= 1) return Math.floor(bytes)
   throw new AftercommitError('BAD_OPTION', `${setting} must be a size like "20kB" or "1MB", or a number of bytes.`)
+}
+
+function eventMemory(size: string | number | undefined): number | undefined {
+  return size === undefined ? undefined : toBytes(size, 'runtime.eventMemory')
 }
 
 function retentionSeconds(retention: Duration | 'unlimited' | undefined): number | null | undefined {

@@ -13,7 +13,7 @@ import type { Page, PageFilter, Tailer } from './tailer.ts'
 /** The part of the tailer that a reader needs. */
 export type FollowedLog = Pick<Tailer, 'epoch' | 'frontier' | 'readFiltered' | 'waitBeyond'>
 
-export type FollowerFilter = Omit<PageFilter, 'window'>
+export type FollowerFilter = Omit<PageFilter, 'window' | 'reader'>
 
 export class Follower {
   readonly #log: FollowedLog
@@ -55,7 +55,7 @@ export class Follower {
   async read(after: bigint, limit: number): Promise<Page | undefined> {
     const epoch = this.#epoch
     try {
-      const page = await this.#log.readFiltered(after, limit, { ...this.#filter, window: this.#window })
+      const page = await this.#log.readFiltered(after, limit, { ...this.#filter, window: this.#window, reader: this })
       this.#window = page.window
       return this.#log.epoch === epoch && this.#epoch === epoch ? page : undefined
     } catch (error) {

@@ -18,6 +18,7 @@ export interface FollowingOptions extends PartOptions {
   readonly onRing: () => void
   /** This process holds its lock now, maybe again, or cannot hold one here: others see it with other eyes. */
   readonly onLock: () => void
+  readonly eventBytes?: number | undefined
   /** A newer version has migrated the schema, and this one must not write to it. */
   readonly onSchemaTooNew: () => void
 }
@@ -45,6 +46,7 @@ export function createFollowing(options: FollowingOptions): Following {
     canHear: () => listener.mode === 'listening',
     lockKey: () => listener.lockKey,
     onArmed: onRing,
+    eventBytes: options.eventBytes,
     async checkSchema() {
       isTooNew = (await selectSchemaLevel(database.control)) > SCHEMA_LEVEL
       if (isTooNew) onSchemaTooNew()

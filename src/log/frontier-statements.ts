@@ -29,8 +29,13 @@ export async function findLogObjects(db: Queryable): Promise<LogObjects> {
 }
 
 /** Rows above a position. Enough while no number is missing. */
-export async function readRows(db: Messenger, after: bigint, limit: number): Promise<EventRow[]> {
-  const [result] = await db.queryMany(selectRows(db.schema, after, limit))
+export async function readRows(
+  db: Messenger,
+  after: bigint,
+  limit: number,
+  maxBytes = PAGE_BYTES,
+): Promise<EventRow[]> {
+  const [result] = await db.queryMany(selectRows(db.schema, after, limit, maxBytes))
   return result!.rows as unknown as EventRow[]
 }
 
@@ -40,12 +45,13 @@ export async function readPastHole(
   objects: LogObjects,
   after: bigint,
   limit: number,
+  maxBytes = PAGE_BYTES,
 ): Promise<{ observation: Observation; rows: EventRow[] }> {
   const [, head, holders, rows] = await db.queryMany(
     `begin isolation level read committed read only;
      ${selectHead(db.schema)};
      ${selectHolders(objects)};
-     ${selectRows(db.schema, after, limit)};
+     ${selectRows(db.schema, after, limit, maxBytes)};
      commit`,
   )
   return { observation: toObservation(head!.rows, holders!.rows), rows: rows!.rows as unknown as EventRow[] }
@@ -88,11 +94,11 @@ function selectHolders(objects: LogObjects): string {
 }
 
 /** At least one row, then as many as a page may weigh. The planner does not see the limit: on a small log without statistics it would rather sort all of it (decision 0016). */
-function selectRows(schema: string, after: bigint, limit: number): string {
+function selectRows(schema: string, after: bigint, limit: number, maxBytes: number): string {
   return `select ${eventColumns}
        from (select *, sum(bytes) over (order by position rows unbounded preceding) - bytes as bytes_before
                from (select * from ${schema}.events where position > ${after} order by position limit (select ${limit})) page) page
-      where bytes_before < ${PAGE_BYTES}
+      where bytes_before < ${maxBytes}
       order by position`
 }
 

@@ -19,6 +19,7 @@ import { type EventTrace, selectCorrelated, type TraceOptions, traceEvents } fro
 import { type AnyEvent, toEvent } from './event-row.ts'
 import { Follower } from './follower.ts'
 import { checkLog, describeHolders, epochBegan, findLogObjects, type Holder, observe } from './frontier-statements.ts'
+import type { ReadBudgetStatus } from './read-budget.ts'
 import { readThrough } from './read-through.ts'
 import { findStart, type StartPoint } from './start-point.ts'
 import { selectEvent } from './statements.ts'
@@ -69,6 +70,8 @@ export interface LogStatus {
   readonly holders: readonly Holder[]
   readonly wake: 'doorbell' | 'poll'
   readonly problem: string | null
+  /** What the readers of this process may hold of the log. */
+  readonly memory: ReadBudgetStatus
 }
 
 export interface Log<D extends EventDefinitions = EventDefinitions> {
@@ -152,7 +155,15 @@ export function createLog<D extends EventDefinitions>(options: LogOptions): Log<
         running ? tailer.frontier : settledPosition(database),
       ])
       const frontier = settled > check.frontier ? settled : check.frontier
-      return { epoch: check.epoch, head: check.head, frontier, holders, wake, problem: check.problem }
+      return {
+        epoch: check.epoch,
+        head: check.head,
+        frontier,
+        holders,
+        wake,
+        problem: check.problem,
+        memory: tailer.memory,
+      }
     },
     unblock: (target: UnblockTarget, request: UnblockRequest) => unblock(database, target, request),
   }

@@ -33,9 +33,10 @@ import {
 import { Heartbeat } from './heartbeat.ts'
 import { HistoryCheck } from './history-check.ts'
 import { IdleMark } from './idle-mark.ts'
-import { isFull, nextPageSize } from './page-size.ts'
+import { isFull, nextPageSize, PAGE_BYTES } from './page-size.ts'
+import { createReadBudget, type ReadBudgetStatus } from './read-budget.ts'
 import { afterRead, type ReadWindow } from './read-window.ts'
-import { createRecentEvents } from './recent-events.ts'
+import { createRecentEvents, type RecentEvents } from './recent-events.ts'
 import { createRhythm, type RhythmState } from './rhythm.ts'
 import { Waiters } from './waiters.ts'
 import { selectWindow, type WindowFilter } from './window-statements.ts'
@@ -51,6 +52,8 @@ export interface TailerOptions extends PartOptions {
   readonly checkSchema: () => Promise<void>
   /** From now on every commit rings. */
   readonly onArmed: () => void
+  /** Bytes of events that all readers may hold together. Default: a fifth of the heap limit. */
+  readonly eventBytes?: number | undefined
 }
 
 export interface Page {
@@ -66,6 +69,8 @@ export interface PageFilter {
   readonly types?: TypeBounds | undefined
   readonly tenant?: string | undefined
   readonly window: ReadWindow
+  /** Who keeps the page while it is worked on. Readers that share one name none. */
+  readonly reader?: object | undefined
 }
 
 export interface FilteredPage extends Page {
@@ -92,7 +97,8 @@ export class Tailer implements Service {
   readonly #options: TailerOptions
   readonly #loop: Loop
   readonly #frontier = createFrontier(0n)
-  readonly #recent = createRecentEvents(0n)
+  readonly #recent: RecentEvents
+  readonly #budget
   readonly #rhythm = createRhythm()
   readonly #mark: IdleMark
   readonly #waiters: Waiters
@@ -119,6 +125,8 @@ export class Tailer implements Service {
     this.#options = options
     this.#started = withResolvers()
     const { database, clock, logger, health, info, lockKey } = options
+    this.#budget = createReadBudget(clock, options.eventBytes)
+    this.#recent = createRecentEvents(0n, { maxSize: this.#budget.ringBytes })
     const { control } = database
     this.#mark = new IdleMark(control, clock, info.process)
     this.#waiters = new Waiters(clock)
@@ -193,6 +201,11 @@ export class Tailer implements Service {
     }
   }
 
+  /** What readers of this process may hold of the log. */
+  get memory(): ReadBudgetStatus {
+    return this.#budget.status()
+  }
+
   /** A notification came. */
   ring(): void {
     this.#rungSinceRead = true
@@ -222,11 +235,16 @@ export class Tailer implements Service {
    * database holds only events that pass the filter, and ends with the window at the latest. A page of recent events is
    * not filtered, and says nothing about the next window.
    */
-  async readFiltered(after: bigint, limit: number, { window, type, types, tenant }: PageFilter): Promise<FilteredPage> {
+  async readFiltered(
+    after: bigint,
+    limit: number,
+    { window, type, types, tenant, reader }: PageFilter,
+  ): Promise<FilteredPage> {
     const recent = this.#readRecent(after, limit)
     if (recent) return { ...recent, window }
     const upTo = minOf(this.#at, after + window.positions)
-    const page = await this.#readLog({ after, upTo, type, types, tenant, limit })
+    const maxBytes = this.#budget.pageBytes(reader)
+    const page = await this.#readLog({ after, upTo, type, types, tenant, limit, maxBytes })
     return { ...page, window: afterRead(window, { covered: page.upTo - after, found: page.events.length, limit }) }
   }
 
@@ -240,7 +258,10 @@ export class Tailer implements Service {
     const rows = await selectWindow(this.#options.database.control, wanted)
     this.#tellOfLarge(rows)
     const events = rows.map(toEvent)
-    return { events, upTo: isFull(rows, wanted.limit) ? events.at(-1)!.position : maxOf(wanted.upTo, wanted.after) }
+    return {
+      events,
+      upTo: isFull(rows, wanted.limit, wanted.maxBytes) ? events.at(-1)!.position : maxOf(wanted.upTo, wanted.after),
+    }
   }
 
   async #run(context: LoopContext): Promise<void> {
@@ -293,11 +314,11 @@ export class Tailer implements Service {
     const asked = this.#pageSize
     let rows: EventRow[]
     if (this.#hole) {
-      const past = await readPastHole(database.control, this.#objects, this.#at, this.#pageSize)
+      const past = await readPastHole(database.control, this.#objects, this.#at, this.#pageSize, this.#pageBytes)
       this.#frontier.observe(past.observation, clock.monotonic())
       rows = past.rows
     } else {
-      rows = await readRows(database.control, this.#at, this.#pageSize)
+      rows = await readRows(database.control, this.#at, this.#pageSize, this.#pageBytes)
     }
     // A new connection may lead to another server, with another history: what it said does not count yet.
     if (!this.#check.isSameServer()) return { any: false, more: false }
@@ -306,13 +327,18 @@ export class Tailer implements Service {
     const undelivered = rows.length - taken
     const foundHole = undelivered > 0
     // A hole that was just found is looked at once more right away: most often its owner has long rolled back.
-    const more = (taken > 0 && isFull(rows, asked)) || (foundHole && !this.#hole)
+    const more = (taken > 0 && isFull(rows, asked, this.#pageBytes)) || (foundHole && !this.#hole)
     this.#hole = foundHole
     // What lies behind a hole is read again and again while it is open, so not much of it.
     if (taken === 0 && foundHole) this.#pageSize = 100
     this.#blockedSince = foundHole ? (this.#blockedSince ?? clock.monotonic()) : undefined
     this.#rhythm.read({ found: taken, blocked: foundHole }, clock.monotonic())
     return { any: taken > 0, more }
+  }
+
+  /** What the tailer reads goes into the ring at once. */
+  get #pageBytes(): number {
+    return Math.min(PAGE_BYTES, this.#budget.ringBytes)
   }
 
   /** Takes in what is final, and tells those who wait for it. */
@@ -326,9 +352,9 @@ export class Tailer implements Service {
       this.#recent.push(toEvent(rows[i]!), weight)
     }
     this.#tellOfLarge(rows.slice(0, count))
-    const exhausted = count === rows.length && !isFull(rows, this.#pageSize)
+    const exhausted = count === rows.length && !isFull(rows, this.#pageSize, this.#pageBytes)
     const reached = exhausted || count < rows.length ? maxOf(last, this.#frontier.position) : last
-    this.#pageSize = nextPageSize(count, size)
+    this.#pageSize = nextPageSize(count, size, { maxSize: this.#pageBytes })
     if (reached === this.#at) return count
     this.#holes.inc(Number(reached - this.#at) - count)
     this.#at = reached

@@ -28,6 +28,8 @@ export interface WindowFilter extends EventConditions {
   readonly upTo: bigint
   readonly limit: number
   readonly newestFirst?: boolean | undefined
+  /** What the page may weigh, in bytes. Default: 8,000,000. */
+  readonly maxBytes?: number | undefined
 }
 
 /**
@@ -35,7 +37,7 @@ export interface WindowFilter extends EventConditions {
  * (`isFull`). Whether they are final is the caller's question.
  */
 export async function selectWindow(db: Queryable, wanted: WindowFilter): Promise<EventRow[]> {
-  const { after, upTo, limit, newestFirst = false } = wanted
+  const { after, upTo, limit, newestFirst = false, maxBytes = PAGE_BYTES } = wanted
   const span = upTo > after ? upTo - after : 0n
   const values = [after.toString(), upTo.toString(), span.toString()]
   const way = newestFirst ? 'desc' : 'asc'
@@ -49,7 +51,7 @@ export async function selectWindow(db: Queryable, wanted: WindowFilter): Promise
                       order by position ${way}
                       limit (select ($3::text)::bigint)) part
               where ${conditionsOf(wanted, values)}) passed
-      where bytes_before < ${PAGE_BYTES}
+      where bytes_before < ${Math.trunc(maxBytes)}
       order by position ${way}
       limit ${Math.trunc(limit)}`,
     values,
