@@ -3,7 +3,7 @@
 -- session settings aftercommit.*, where '' counts as unset; the parameter `tenant` wins over its setting. `previous` is the
 -- image before the change.
 -- An event with a payload and nothing else takes a short way: one expression finds it without fault, and append() writes it
--- as it is. The long way names the fault, and builds metadata and extras.
+-- with what the settings of the session add. The long way names the fault, and builds metadata and extras.
 create or replace function :schema.emit(
   type text, aggregate_type text, aggregate_id text, payload jsonb,
   changes jsonb default null, metadata jsonb default null, id text default null, occurred_at timestamptz default null,
@@ -16,11 +16,7 @@ declare
 begin
   if coalesce(changes, previous, metadata) is null and id is null and coalesce(tenant, '') = ''
      and type ~ '^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$' and length(type) <= 200
-     and (coalesce(aggregate_type, aggregate_id) is null
-          or length(aggregate_type) between 1 and 255 and length(aggregate_id) between 1 and 255)
-     and concat(current_setting('aftercommit.user_id', true), current_setting('aftercommit.tenant', true),
-                current_setting('aftercommit.correlation_id', true), current_setting('aftercommit.causation_id', true),
-                current_setting('aftercommit.traceparent', true), current_setting('aftercommit.depth', true)) = '' then
+     and (aggregate_type is null) = (aggregate_id is null) then
     v_new := :schema.new_id();
     return split_part(:schema.append(v_new, type, aggregate_type, aggregate_id, payload,
       ('{"correlation_id": "' || v_new || '"}')::jsonb, occurred_at), ':', 1)::bigint;

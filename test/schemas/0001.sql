@@ -3016,7 +3016,7 @@ comment on function "aftercommit"."declare_stream" is 'Declares that aggregates 
 -- session settings aftercommit.*, where '' counts as unset; the parameter `tenant` wins over its setting. `previous` is the
 -- image before the change.
 -- An event with a payload and nothing else takes a short way: one expression finds it without fault, and append() writes it
--- as it is. The long way names the fault, and builds metadata and extras.
+-- with what the settings of the session add. The long way names the fault, and builds metadata and extras.
 create or replace function "aftercommit".emit(
   type text, aggregate_type text, aggregate_id text, payload jsonb,
   changes jsonb default null, metadata jsonb default null, id text default null, occurred_at timestamptz default null,
@@ -3029,11 +3029,7 @@ declare
 begin
   if coalesce(changes, previous, metadata) is null and id is null and coalesce(tenant, '') = ''
      and type ~ '^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$' and length(type) <= 200
-     and (coalesce(aggregate_type, aggregate_id) is null
-          or length(aggregate_type) between 1 and 255 and length(aggregate_id) between 1 and 255)
-     and concat(current_setting('aftercommit.user_id', true), current_setting('aftercommit.tenant', true),
-                current_setting('aftercommit.correlation_id', true), current_setting('aftercommit.causation_id', true),
-                current_setting('aftercommit.traceparent', true), current_setting('aftercommit.depth', true)) = '' then
+     and (aggregate_type is null) = (aggregate_id is null) then
     v_new := "aftercommit".new_id();
     return split_part("aftercommit".append(v_new, type, aggregate_type, aggregate_id, payload,
       ('{"correlation_id": "' || v_new || '"}')::jsonb, occurred_at), ':', 1)::bigint;
@@ -3091,7 +3087,7 @@ begin
 end
 $aftercommit$;
 revoke all on function "aftercommit"."emit" from public;
-comment on function "aftercommit"."emit" is 'Emits an event from SQL, in the transaction of the caller, and returns its position. User, cause and tenant come from the session settings aftercommit.*, where '''' counts as unset; the parameter `tenant` wins over its setting. `previous` is the image before the change. An event with a payload and nothing else takes a short way: one expression finds it without fault, and append() writes it as it is. The long way names the fault, and builds metadata and extras.';
+comment on function "aftercommit"."emit" is 'Emits an event from SQL, in the transaction of the caller, and returns its position. User, cause and tenant come from the session settings aftercommit.*, where '''' counts as unset; the parameter `tenant` wins over its setting. `previous` is the image before the change. An event with a payload and nothing else takes a short way: one expression finds it without fault, and append() writes it with what the settings of the session add. The long way names the fault, and builds metadata and extras.';
 -- grants: emit
 -- Lets the caches inside all processes go of these keys once the transaction commits, and returns the position of the event
 -- that says so. At most 1,000 keys of at most 1,000 characters each, and no patterns: every process compares them.
@@ -4059,7 +4055,7 @@ values ('capture/register_capture', 'function', 'register_capture', null, '04a4b
        ('log/first_late', 'function', 'first_late', null, 'b3bc8f4b03c80b634a9489f6d83da07b17be8850b131d829cf56399c5fbc4f7e', 1),
        ('log/check_log', 'function', 'check_log', null, '8b5d31b7dabfd5ba40501d3a1582667cff0b8567f399eace6c3003cc92825324', 1),
        ('log/declare_stream', 'function', 'declare_stream', null, '12559c9c9481b7f42a0892ea6684ac469bf37cb305509a01af84a07dd2f6528f', 1),
-       ('log/emit', 'function', 'emit', null, '07bf5aaf3febf6aa8861b281cc208b2a34f767ce8152d1df90cd8b51ba5e6138', 1),
+       ('log/emit', 'function', 'emit', null, 'd6d4f62464c04156fbfbd2d79ad9ca04ae075db6af895b3cb57281a9832f072f', 1),
        ('log/invalidate', 'function', 'invalidate', null, '320a6687032d42a9c1eaee5169e2b00af98bef73600ab98648bb1a144b4527c0', 1),
        ('log/lock_ids', 'function', 'lock_ids', null, 'b55e3adc71fecc31d700a137616ba2bfae9c22af699db629b09dd090d17a554f', 1),
        ('log/publish_frontier', 'function', 'publish_frontier', null, '1921716caa81c5cc24f1e9fa6d76937a66cce0fc805454c1c8a1357740c613cc', 1),
