@@ -102,7 +102,7 @@ function readFiles() {
         .map((file) => ({ path: `${stage}/${file}`, text: readFileSync(join(sqlFolder, stage, file), 'utf8') })),
     )
     .map(({ path, text }) => {
-      const [, name, kind = 'function'] = /^(.+?)(?:\.(trigger|view|data))?\.sql$/.exec(path)
+      const [, name, kind = 'function'] = /^(.+?)(?:\.(procedure|trigger|view|data))?\.sql$/.exec(path)
       const grants = /^-- grants: (emit|run|read|none)$/m.exec(text)?.[1]
       const header = text.split('\n').slice(1)
       const about = header.slice(
@@ -110,7 +110,7 @@ function readFiles() {
         header.findIndex((line) => !line.startsWith('--')),
       )
       const sql = text.replace(/(?<![:\w]):(\w+)/g, (token, word) => settings[word] ?? token)
-      const object = /^create or replace (?:function|view|trigger) (?::schema\.)?(\w+)/m.exec(text)?.[1]
+      const object = /^create or replace (?:function|procedure|view|trigger) (?::schema\.)?(\w+)/m.exec(text)?.[1]
       const table = /^create or replace trigger [\s\S]*? on :schema\.(\w+)/m.exec(text)?.[1]
       return { name, path, kind, grants, about: about.map((line) => line.replace(/^-- ?/, '')), sql, object, table }
     })
@@ -124,7 +124,7 @@ function checkFile({ name, path, kind, grants, about, sql, object }) {
   }
   if (about.length === 0) say('a comment below the first line is missing, what does it do?')
   if (kind !== 'data' && object === undefined) say(`it holds no "create or replace ${kind}"`)
-  if (['function', 'view'].includes(kind) && object !== name.split('/')[1])
+  if (['function', 'procedure', 'view'].includes(kind) && object !== name.split('/')[1])
     say(`it defines ${object}; name it the same`)
   if ((sql.match(/^create or replace /gm) ?? []).length > 1) say('one object per file')
   if (/\r/.test(sql)) say('lines must end in \\n alone, or the hash depends on the checkout')
@@ -146,7 +146,7 @@ function inOrder(all) {
     }
     ordered.add(file)
   }
-  for (const kind of ['function', 'trigger', 'view', 'data']) {
+  for (const kind of ['function', 'procedure', 'trigger', 'view', 'data']) {
     for (const file of all.filter((one) => one.kind === kind)) place(file, [])
   }
   return [...ordered]

@@ -298,6 +298,7 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
       grantEmit: emitters = [],
       grantRun: runners = [],
       grantMonitor: monitors = [],
+      grantRead: readers = [],
       adoptStreams = false,
       onCapture,
       ...request
@@ -307,6 +308,7 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
       for (const role of emitters) await grantRole(database, role, 'emit')
       for (const role of runners) await grantRole(database, role, 'run')
       for (const role of monitors) await grantMonitor(database, role)
+      for (const role of readers) await grantRole(database, role, 'read')
       // What the options do not mention stays as somebody else has set it.
       const { wake, retentionSeconds, maxPayloadBytes, maxDepth, maxNesting } = resolved.log
       const given = options.log ?? {}

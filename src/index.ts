@@ -2,6 +2,8 @@
 export { createAftercommit } from './aftercommit.ts'
 export type { Cache, CacheEntryOptions, CacheLoad, CacheOptions } from './cache/index.ts'
 export type {
+  BackfillOptions,
+  BackfillReport,
   Capture,
   CapturedTable,
   CaptureOptions,

@@ -73,6 +73,8 @@ export interface MigrateRequest extends MigrateOptions {
   readonly grantRun?: readonly string[]
   /** Roles that see sessions of others (pg_read_all_stats), to say what holds the log back. Needs a superuser. */
   readonly grantMonitor?: readonly string[]
+  /** Roles that may read the events of the tenant they name in `aftercommit.tenant`, by the view `tenant_events`. */
+  readonly grantRead?: readonly string[]
   /** Take over plain events of types that are declared as streams now. */
   readonly adoptStreams?: boolean
   /** Told of each captured table that was put in place, or left. */

@@ -11,6 +11,8 @@ const surface: Record<string, string[]> = {
   './aftercommit.ts': ['createAftercommit'],
   './cache/index.ts': ['type Cache', 'type CacheEntryOptions', 'type CacheLoad', 'type CacheOptions'],
   './capture/index.ts': [
+    'type BackfillOptions',
+    'type BackfillReport',
     'type Capture',
     'type CaptureOptions',
     'type CaptureStep',

@@ -1,4 +1,4 @@
--- grants: none
+-- grants: emit
 -- The expression that reads a row r which to_jsonb refuses, column by column. Columns that cannot be read at all are named
 -- under the empty name, which no column can have.
 create or replace function :schema.capture_image(p_relation oid) returns text

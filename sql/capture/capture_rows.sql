@@ -51,9 +51,9 @@ begin
     select * into v_metadata, v_tenant from :schema.capture_context(tg_argv[0], tg_argv[6], v_max_depth);
     begin
       if tg_op = 'UPDATE' then
-        execute format($update$
+        execute replace(replace($update$
           insert into :schema.events (id, type, aggregate_type, aggregate_id, tenant, payload, changes, previous, metadata, occurred_at)
-          select %s, $1 || e.kind, $1, e.key, $6, e.payload, e.changes, e.previous,
+          select {id}, $1 || e.kind, $1, e.key, $6, e.payload, e.changes, e.previous,
                  case when e.link is null and p.lost is null then $5
                    else $5 || coalesce(e.link, '{}') || case when p.lost is null then '{}' else jsonb_build_object('omitted', to_jsonb(p.lost)) end end,
                  clock_timestamp()
@@ -64,7 +64,7 @@ begin
                                  case when :schema.capture_is_large(o.old, $4) or :schema.capture_is_large(n.new, $4)
                                    then :schema.capture_oversized(o.old, n.new, $2, $4) end as lost
                             from (select row_number() over () as place, to_jsonb(r.*) - $3 as old from old_rows r) o
-                            full join (select row_number() over () as place, to_jsonb(r.*) - $3 as new from new_rows r) n on %s
+                            full join (select row_number() over () as place, to_jsonb(r.*) - $3 as new from new_rows r) n on {join}
                           offset 0) i
                   offset 0) p
            cross join lateral (
@@ -80,20 +80,21 @@ begin
              select '.created', p.new_key, p.new, null, jsonb_strip_nulls(jsonb_build_object('key_changed_from', p.old_key)), 1, null
               where p.old_key is distinct from p.new_key and p.new_key is not null) e
            where e.kind <> '.updated' or e.changes is not null or $7 or p.lost is not null
-           order by e.turn, p.place$update$,
-          v_id, case when v_surplus = 0 then 'n.place = o.place' else ':schema.capture_key(n.new, $2) = :schema.capture_key(o.old, $2)' end)
+           order by e.turn, p.place$update$, '{id}', v_id), '{join}',
+          case when v_surplus = 0 then 'n.place = o.place'
+            else $join$:schema.capture_key(n.new, $2) = :schema.capture_key(o.old, $2)$join$ end)
           using tg_argv[0], v_keys, v_omit, v_max_payload, v_metadata, v_tenant, tg_argv[5]::boolean, v_time;
       else
-        execute format($rows$
+        execute replace(replace(replace($rows$
           insert into :schema.events (id, type, aggregate_type, aggregate_id, tenant, payload, metadata, occurred_at)
-          select %s, %L, $1, :schema.capture_key(p.image, $2), $6, case when p.lost is null then p.image else p.image - p.lost end,
+          select {id}, $1 || {kind}, $1, :schema.capture_key(p.image, $2), $6, case when p.lost is null then p.image else p.image - p.lost end,
                  case when p.lost is null then $5 else $5 || jsonb_build_object('omitted', to_jsonb(p.lost)) end, clock_timestamp()
             from (select i.image, case when :schema.capture_is_large(i.image, $4)
                             then :schema.capture_oversized(null, i.image, $2, $4) end as lost
-                    from (select to_jsonb(r.*) - $3 as image from %I r offset 0) i
-                  offset 0) p$rows$,
-          v_id, tg_argv[0] || case tg_op when 'INSERT' then '.created' else '.deleted' end,
-          case tg_op when 'INSERT' then 'new_rows' else 'old_rows' end)
+                    from (select to_jsonb(r.*) - $3 as image from {table} r offset 0) i
+                  offset 0) p$rows$, '{id}', v_id),
+            '{kind}', case tg_op when 'INSERT' then '''.created''' else '''.deleted''' end),
+            '{table}', case tg_op when 'INSERT' then 'new_rows' else 'old_rows' end)
           using tg_argv[0], v_keys, v_omit, v_max_payload, v_metadata, v_tenant, null::boolean, v_time;
       end if;
       return null;

@@ -1,4 +1,4 @@
--- grants: none
+-- grants: emit
 -- A value as jsonb, JSON null for null. An escaped NUL in json, which jsonb cannot hold, stays escaped as text; null for a value that
 -- jsonb cannot hold at all.
 create or replace function :schema.capture_value(p_value anyelement) returns jsonb

@@ -1,8 +1,9 @@
 /** `ac.capture`, and what starting, migrating, upkeep and doctor do with captured tables. */
-import { AftercommitError } from '../errors.ts'
 import { type Database, type Finding, ok, type Queryable } from '../postgres/index.ts'
+import { type BackfillOptions, type BackfillReport, backfill } from './backfill.ts'
 import type { CaptureOptions, DeclaredTables } from './declared.ts'
 import { type CaptureStep, type PendingCapture, pendingCaptures, reconcile } from './reconcile.ts'
+import { refusal } from './refusal.ts'
 import { type CapturedTable, captureStatement, selectCaptured, uncapture } from './statements.ts'
 
 /** Tables whose row changes become events, whoever makes them. */
@@ -13,6 +14,8 @@ export interface Capture {
   add(table: string, options?: CaptureOptions): Promise<CapturedTable>
   /** Ends the capture of a table; of one that is gone by its aggregate type. False where it was not captured. */
   remove(table: string | { readonly aggregate: string }): Promise<boolean>
+  /** Makes `order.existing` of the rows that a captured table has already; goes on where an earlier call ended. */
+  backfill(table: string, options?: BackfillOptions): Promise<BackfillReport>
   /** What `migrate` would do: declared tables that are not captured as declared, and lost triggers. */
   pending(): Promise<PendingCapture[]>
 }
@@ -67,6 +70,7 @@ export function createCapture(database: Database, declared: DeclaredTables): Cap
         typeof table === 'string'
           ? uncapture(database, { table })
           : uncapture(database, { aggregate: table.aggregate }),
+      backfill: (table, options) => backfill(database, table, options),
       pending: async () =>
         (await pendingCaptures(database, declared)).map(({ table, reason, sql }) => ({ table, reason, sql })),
     },
@@ -79,11 +83,6 @@ async function captured(db: Queryable, table: string): Promise<CapturedTable | u
     [table],
   )
   return (await selectCaptured(db)).find(({ aggregate }) => aggregate === rows[0]?.aggregate)
-}
-
-function refusal(error: unknown): unknown {
-  if ((error as { code?: unknown }).code !== 'AC017') return error
-  return new AftercommitError('CAPTURE_REFUSED', (error as Error).message, { cause: error })
 }
 
 function findings(tables: readonly CapturedTable[], pending: readonly PendingCapture[]): Finding[] {

@@ -1,3 +1,4 @@
+export type { BackfillOptions, BackfillReport } from './backfill.ts'
 export { type Capture, type CaptureStage, createCapture } from './capture.ts'
 export { type CaptureOptions, type DeclaredTable, type DeclaredTables, withCapturedEvents } from './declared.ts'
 export type { CaptureStep, PendingCapture } from './reconcile.ts'

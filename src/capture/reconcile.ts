@@ -3,10 +3,10 @@
  * without a word. Tables that were captured by SQL alone stay as they are. Each table is a transaction of its own, which gives
  * up soon where other sessions hold locks, and is tried again.
  */
-import { AftercommitError } from '../errors.ts'
 import { type Database, type Queryable, SQLSTATE, sqlstateOf } from '../postgres/index.ts'
 import { type Backoff, backoffDelay } from '../runtime/index.ts'
 import { type DeclaredTables, defaultAggregate } from './declared.ts'
+import { refusal } from './refusal.ts'
 import { type CapturedTable, captureStatement, mendCaptured, selectCaptured, selectTable } from './statements.ts'
 
 /** What is left to do for one table. */
@@ -105,7 +105,7 @@ async function attempt(database: Database, run: Work['run']): Promise<string | n
     } catch (error) {
       const state = sqlstateOf(error)
       const message = error instanceof Error ? error.message : String(error)
-      if (state === 'AC017') throw new AftercommitError('CAPTURE_REFUSED', message, { cause: error })
+      if (state === 'AC017') throw refusal(error)
       if (state === SQLSTATE.insufficientPrivilege) return message
       if (state !== SQLSTATE.lockNotAvailable && state !== SQLSTATE.deadlockDetected) throw error
       if (failures === ATTEMPTS) return `other sessions held locks on it in all ${ATTEMPTS} attempts`

@@ -205,6 +205,11 @@ export const verbs: readonly Verb[] = [
         summary: 'every captured table, and lost triggers',
         load: () => import('./commands/capture-list.ts'),
       },
+      {
+        name: 'backfill',
+        summary: 'make events of the rows that a captured table has already',
+        load: () => import('./commands/capture-backfill.ts'),
+      },
     ],
   },
   {

@@ -11,7 +11,8 @@ import type { Queryable } from './queryable.ts'
 import { latestOf, type SchemaDefinition, schemaDefinition } from './schema-status.ts'
 import type { SqlFile } from './sql-files.ts'
 
-export type Right = 'emit' | 'run'
+/** `read` is the events of one tenant at a time, by the view `tenant_events` and nothing else. */
+export type Right = 'emit' | 'run' | 'read'
 
 /** The rights of a running role on each table. A table that is not listed is the owner's alone. */
 const TABLES: Readonly<Record<string, readonly string[]>> = {
@@ -79,12 +80,13 @@ export function grantStatements(
     `select ${quoteLiteral(role)}, '${right}', least(max(version), ${latestOf(migrations)}) from ${schema.quoted}.migrations\n` +
     'on conflict (role, "right") do update set version = excluded.version'
   const usage = `grant usage on schema ${schema.quoted} to ${to}`
-  if (right === 'emit') {
-    return [usage, `grant execute on function ${own(objects('function', ['emit']))} to ${to}`, remember]
-  }
+  if (right === 'read') return [usage, `grant select on ${own(['tenant_events'])} to ${to}`, remember]
+  const execute = (wanted: readonly SqlFile['grants'][]) =>
+    `grant execute on routine ${own([...objects('function', wanted), ...objects('procedure', wanted)])} to ${to}`
+  if (right === 'emit') return [usage, execute(['emit']), remember]
   return [
     usage,
-    `grant execute on function ${own(objects('function', ['emit', 'run', 'read']))} to ${to}`,
+    execute(['emit', 'run', 'read']),
     `grant select on ${own(objects('view', ['run', 'read']))} to ${to}`,
     ...Object.entries(TABLES).map(([rights, tables]) => `grant ${rights} on ${own(tables)} to ${to}`),
     `grant usage on sequence ${own(SEQUENCES)} to ${to}`,

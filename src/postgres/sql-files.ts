@@ -13,7 +13,7 @@ import type { Queryable } from './queryable.ts'
 export interface SqlFile {
   /** `log/append`, as the file below sql/ is called. */
   readonly name: string
-  readonly kind: 'function' | 'trigger' | 'view' | 'data'
+  readonly kind: 'function' | 'procedure' | 'trigger' | 'view' | 'data'
   /** The name of the object that it creates. Data creates none. */
   readonly object?: string
   /** The table of a trigger. */
@@ -63,6 +63,8 @@ export async function selectPlaced(db: Queryable, schema: string): Promise<Place
   const { rows } = await db.query<PlacedFile>(
     `select f.name, f.hash, f.version,
             case f.kind
+              when 'procedure' then exists (
+                select from pg_catalog.pg_proc p where p.pronamespace = n.oid and p.proname = f.object)
               when 'function' then exists (
                 select from pg_catalog.pg_proc p where p.pronamespace = n.oid and p.proname = f.object)
               when 'view' then exists (
@@ -110,7 +112,7 @@ export function fileStatements(
   const statements = [renderSql(file.sql, schema)]
   const { kind, object, table, comment } = file
   const name = object === undefined ? '' : `${schema.quoted}.${quoteIdentifier(object)}`
-  if (kind === 'function') statements.push(`revoke all on function ${name} from public`)
+  if (kind === 'function' || kind === 'procedure') statements.push(`revoke all on ${kind} ${name} from public`)
   if (comment !== undefined) {
     const target =
       kind === 'trigger' ? `${quoteIdentifier(object!)} on ${schema.quoted}.${quoteIdentifier(table!)}` : name

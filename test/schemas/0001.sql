@@ -933,6 +933,27 @@ commit;
 begin;
 set local lock_timeout = 800;
 set local search_path = pg_catalog, pg_temp;
+-- why: how far the existing rows of captured tables have become events, so that a backfill goes on where it ended.
+-- locks: none; every object here is new.
+-- older: keep
+
+create table "aftercommit".backfills (
+  aggregate_type text primary key,
+  -- The key of the last row that became an event, column by column as text; null before the first.
+  after_key text[],
+  rows bigint not null default 0,
+  started_at timestamptz not null default clock_timestamp(),
+  finished_at timestamptz
+);
+comment on table "aftercommit".backfills is 'Backfills of captured tables: how far each has come.';
+insert into "aftercommit".migrations (version, name, checksum, applied_by, breaks_older)
+values (16, 'backfill', 'c394859dd73f45458664a06f6023f82b2e59965ac403d8e8a1091f3b21db33ce',
+        pg_catalog.concat_ws(' ', session_user, pg_catalog.current_setting('application_name')), false);
+commit;
+
+begin;
+set local lock_timeout = 800;
+set local search_path = pg_catalog, pg_temp;
 -- grants: emit
 -- Notes that a table is captured, for capture(), which runs as its caller. Refuses an aggregate type that has another source of
 -- events, and a caller who may not make triggers on the table.
@@ -1108,6 +1129,307 @@ $aftercommit$;
 revoke all on function "aftercommit"."apply_capture" from public;
 comment on function "aftercommit"."apply_capture" is 'Registers a captured table and puts its triggers in place, as its caller: for capture(), and for what mends triggers that were lost. Triggers of earlier options are dropped.';
 -- grants: emit
+-- How far the backfill of a captured table has come, its row locked: of two that run at once, one waits for the batch of the other.
+create or replace function "aftercommit".backfill_state(p_relation oid, out o_type text, out o_after text[], out o_is_finished boolean)
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $aftercommit$
+begin
+  select b.aggregate_type, b.after_key, b.finished_at is not null into o_type, o_after, o_is_finished
+    from "aftercommit".backfills b join "aftercommit".captured_tables t on t.aggregate_type = b.aggregate_type
+   where t.relation = p_relation
+     for update of b;
+end
+$aftercommit$;
+revoke all on function "aftercommit"."backfill_state" from public;
+comment on function "aftercommit"."backfill_state" is 'How far the backfill of a captured table has come, its row locked: of two that run at once, one waits for the batch of the other.';
+-- grants: emit
+-- The expression that reads a row r which to_jsonb refuses, column by column. Columns that cannot be read at all are named
+-- under the empty name, which no column can have.
+create or replace function "aftercommit".capture_image(p_relation oid) returns text
+language sql stable set search_path = pg_catalog, pg_temp as $aftercommit$
+  select format('(select coalesce(jsonb_object_agg(c.name, c.value) filter (where c.value is not null), ''{}'')
+      || case when bool_or(c.value is null) then jsonb_build_object('''', jsonb_agg(c.name) filter (where c.value is null)) else ''{}'' end
+    from (values %s) c (name, value))',
+    string_agg(format('(%L, %I.capture_value(r.%I))', a.attname, 'aftercommit', a.attname), ', ' order by a.attnum))
+    from pg_attribute a
+   where a.attrelid = p_relation and a.attnum > 0 and not a.attisdropped
+$aftercommit$;
+revoke all on function "aftercommit"."capture_image" from public;
+comment on function "aftercommit"."capture_image" is 'The expression that reads a row r which to_jsonb refuses, column by column. Columns that cannot be read at all are named under the empty name, which no column can have.';
+-- grants: emit
+-- Captured tables with what has become of each: the table it is now, after a rename or when it was dropped and made again
+-- (null where it is gone), the columns that are left out under their present names, and the triggers that are missing or
+-- differ, with the statements that make them.
+create or replace function "aftercommit".captured()
+returns table (aggregate_type text, table_name text, relation oid, omit text[], truncate text, each text, unchanged boolean,
+  captured_at timestamptz, missing text[], statements text[])
+language sql stable security definer set search_path = pg_catalog, pg_temp as $aftercommit$
+  select t.aggregate_type, case when c.oid is null then format('%I.%I', t.table_schema, t.table_name) else format('%I.%I', n.nspname, c.relname) end,
+         c.oid, o.omit, t.on_truncate, t.each, t.unchanged, t.captured_at,
+         coalesce(g.missing, '{}'), coalesce(g.statements, '{}')
+    from "aftercommit".captured_tables t
+    left join pg_class c on c.oid = coalesce(
+      (select r.oid from pg_class r where r.oid = t.relation),
+      to_regclass(format('%I.%I', t.table_schema, t.table_name)))
+    left join pg_namespace n on n.oid = c.relnamespace
+   cross join lateral (
+     select array(
+       select unnest(t.omit)
+        union
+       select a.attname::text from pg_attribute a
+        where a.attrelid = c.oid and c.oid = t.relation and a.attnum = any (t.omit_numbers) and not a.attisdropped
+        order by 1)) o (omit)
+    left join lateral (
+      select array_agg(format('%s on %s', w.name, w.relation::regclass)) as missing, array_agg(w.statement) as statements
+        from "aftercommit".capture_triggers(c.oid, t.aggregate_type, o.omit, t.on_truncate, t.each, t.unchanged) w
+       where not w.is_there) g on true
+   order by t.aggregate_type
+$aftercommit$;
+revoke all on function "aftercommit"."captured" from public;
+comment on function "aftercommit"."captured" is 'Captured tables with what has become of each: the table it is now, after a rename or when it was dropped and made again (null where it is gone), the columns that are left out under their present names, and the triggers that are missing or differ, with the statements that make them.';
+-- grants: none
+-- A text of more than 255 characters becomes its first 200 and a hash of the whole, so that different texts stay different.
+create or replace function "aftercommit".capture_short(p_text text) returns text
+language plpgsql stable set search_path = pg_catalog, pg_temp as $aftercommit$
+begin
+  if length(p_text) <= 255 then return p_text; end if;
+  return left(p_text, 200) || '~' || left(encode(sha256(convert_to(p_text, 'UTF8')), 'hex'), 32);
+end
+$aftercommit$;
+revoke all on function "aftercommit"."capture_short" from public;
+comment on function "aftercommit"."capture_short" is 'A text of more than 255 characters becomes its first 200 and a hash of the whole, so that different texts stay different.';
+-- grants: none
+-- The metadata and tenant of what a statement changes, from the settings of the session. All changes of a transaction share
+-- one correlation id when the session names none. Raises AC006 where the chain of causes is too long: that ends a loop
+-- through a captured table, and nothing else may stop a write, so an odd setting is cut or passed over.
+create or replace function "aftercommit".capture_context(p_type text, p_table text, p_max_depth integer, out o_metadata jsonb, out o_tenant text)
+language plpgsql stable set search_path = pg_catalog, pg_temp as $aftercommit$
+declare
+  v_depth integer := substring(current_setting('aftercommit.depth', true) from '^\d{1,9}$');
+begin
+  -- The maker of a trigger chooses its arguments: versions of a stream, and our own types, must not be forged by it.
+  if p_type ~ '^aftercommit(\.|$)' or exists (select from "aftercommit".stream_types s where s.aggregate_type = p_type) then
+    raise exception '% cannot be captured as %, which is a stream or one of our own types; nothing was written to it.', p_table, p_type
+      using errcode = 'AC017';
+  end if;
+  if v_depth > p_max_depth then
+    raise exception 'A change of % would be event number % in a chain of causes, more than %; nothing was written to it.',
+      p_table, v_depth, p_max_depth using errcode = 'AC006', hint = 'An event probably causes itself.';
+  end if;
+  o_metadata := jsonb_build_object('captured_from', p_table, 'correlation_id',
+    coalesce(nullif(current_setting('aftercommit.correlation_id', true), ''),
+      'tx-' || to_hex((extract(epoch from now()) * 1000000)::bigint) || '-' || pg_current_xact_id()::text));
+  if concat(current_setting('aftercommit.user_id', true), current_setting('aftercommit.causation_id', true),
+       current_setting('aftercommit.traceparent', true), current_setting('aftercommit.actor_type', true),
+       current_setting('aftercommit.acting_for', true), nullif(v_depth, 0)) <> '' then
+    o_metadata := o_metadata || jsonb_strip_nulls(jsonb_build_object(
+      'user_id', nullif(current_setting('aftercommit.user_id', true), ''),
+      'causation_id', nullif(current_setting('aftercommit.causation_id', true), ''),
+      'traceparent', nullif(current_setting('aftercommit.traceparent', true), ''),
+      'actor_type', nullif(current_setting('aftercommit.actor_type', true), ''),
+      'acting_for', nullif(current_setting('aftercommit.acting_for', true), ''),
+      'depth', nullif(v_depth, 0)));
+  end if;
+  o_tenant := nullif(current_setting('aftercommit.tenant', true), '');
+  if length(o_tenant) > 255 then o_tenant := "aftercommit".capture_short(o_tenant); end if;
+end
+$aftercommit$;
+revoke all on function "aftercommit"."capture_context" from public;
+comment on function "aftercommit"."capture_context" is 'The metadata and tenant of what a statement changes, from the settings of the session. All changes of a transaction share one correlation id when the session names none. Raises AC006 where the chain of causes is too long: that ends a loop through a captured table, and nothing else may stop a write, so an odd setting is cut or passed over.';
+-- grants: emit
+-- A UUIDv7 also on servers that have no uuidv7(): 48 bits of milliseconds laid over a random UUID, version bits set.
+-- In PL/pgSQL: a function in SQL that sets its search_path is parsed and planned again in each transaction.
+create or replace function "aftercommit".new_id() returns text
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $aftercommit$
+begin
+  return encode(
+    set_bit(set_bit(
+      overlay(uuid_send(gen_random_uuid())
+        placing substring(int8send(floor(extract(epoch from clock_timestamp()) * 1000)::bigint) from 3)
+        from 1 for 6),
+      52, 1), 53, 1),
+    'hex')::uuid::text;
+end
+$aftercommit$;
+revoke all on function "aftercommit"."new_id" from public;
+comment on function "aftercommit"."new_id" is 'A UUIDv7 also on servers that have no uuidv7(): 48 bits of milliseconds laid over a random UUID, version bits set. In PL/pgSQL: a function in SQL that sets its search_path is parsed and planned again in each transaction.';
+-- grants: none
+-- The aggregate id of a key that is not one short text: the parts of a composite key are joined by commas, with \ before a
+-- comma or \ of a part; an empty key is written as ""; a key of more than 255 characters is its first 200 and a hash.
+create or replace function "aftercommit".capture_uncommon_key(p_image jsonb, p_keys text[]) returns text
+language plpgsql immutable set search_path = pg_catalog, pg_temp as $aftercommit$
+declare
+  v_key text;
+begin
+  if cardinality(p_keys) = 1 then
+    v_key := p_image ->> p_keys[1];
+  else
+    select string_agg(replace(replace(p_image ->> k.name, '\', '\\'), ',', '\,'), ',' order by k.place)
+      into v_key
+      from unnest(p_keys) with ordinality k (name, place);
+  end if;
+  return "aftercommit".capture_short(case when v_key = '' then '""' else v_key end);
+end
+$aftercommit$;
+revoke all on function "aftercommit"."capture_uncommon_key" from public;
+comment on function "aftercommit"."capture_uncommon_key" is E'The aggregate id of a key that is not one short text: the parts of a composite key are joined by commas, with \\ before a comma or \\ of a part; an empty key is written as ""; a key of more than 255 characters is its first 200 and a hash.';
+-- grants: none
+-- The aggregate id of a row. Without settings of its own, so that Postgres writes it into the caller's statement: only
+-- functions that pin search_path call it.
+create or replace function "aftercommit".capture_key(p_image jsonb, p_keys text[]) returns text
+language sql stable as $aftercommit$
+  select case when cardinality(p_keys) = 1 and length(p_image ->> p_keys[1]) between 1 and 255
+    then p_image ->> p_keys[1] else "aftercommit".capture_uncommon_key(p_image, p_keys) end
+$aftercommit$;
+revoke all on function "aftercommit"."capture_key" from public;
+comment on function "aftercommit"."capture_key" is 'The aggregate id of a row. Without settings of its own, so that Postgres writes it into the caller''s statement: only functions that pin search_path call it.';
+-- grants: none
+-- Whether columns of an image may have to be left out: it is longer than the limit, or could nest too deep, which takes more than 500
+-- bytes. Inlined by the planner, and therefore without settings of its own.
+create or replace function "aftercommit".capture_is_large(p_image jsonb, p_limit bigint) returns boolean
+language sql stable as $aftercommit$
+  select pg_catalog.octet_length(p_image::text) operator(pg_catalog.>) p_limit
+    or pg_catalog.pg_column_size(p_image) operator(pg_catalog.>) 500
+      and pg_catalog.jsonb_path_exists(p_image, 'strict $.**{64} ? (@.type() == "object" || @.type() == "array")')
+$aftercommit$;
+revoke all on function "aftercommit"."capture_is_large" from public;
+comment on function "aftercommit"."capture_is_large" is 'Whether columns of an image may have to be left out: it is longer than the limit, or could nest too deep, which takes more than 500 bytes. Inlined by the planner, and therefore without settings of its own.';
+-- grants: none
+-- The columns to leave out: those that nest deeper than the limit of the log, then the largest, so that no image of the row is
+-- longer than the limit. Keys stay. Null where nothing has to go.
+create or replace function "aftercommit".capture_oversized(p_old jsonb, p_new jsonb, p_keys text[], p_limit bigint) returns text[]
+language plpgsql stable set search_path = pg_catalog, pg_temp as $aftercommit$
+declare
+  v_too_deep jsonpath;
+  v_names text[];
+  r record;
+begin
+  select format('strict $.**{%s} ? (@.type() == "object" || @.type() == "array")', max_nesting - 1)::jsonpath
+    into v_too_deep from "aftercommit".settings;
+  v_names := array(
+    select distinct c.key
+      from (select * from jsonb_each(p_old) union all select * from jsonb_each(p_new)) c
+     where c.key <> all (p_keys) and jsonb_path_exists(c.value, v_too_deep));
+  for r in
+    select c.key as name, max(octet_length(c.value::text)) as size
+      from (select * from jsonb_each(p_old) union all select * from jsonb_each(p_new)) c
+     where c.key <> all (p_keys || v_names)
+     group by c.key
+     order by size desc, name
+  loop
+    exit when coalesce(octet_length((p_old - v_names)::text), 0) <= p_limit
+      and coalesce(octet_length((p_new - v_names)::text), 0) <= p_limit;
+    v_names := v_names || r.name;
+  end loop;
+  return nullif(v_names, '{}');
+end
+$aftercommit$;
+revoke all on function "aftercommit"."capture_oversized" from public;
+comment on function "aftercommit"."capture_oversized" is 'The columns to leave out: those that nest deeper than the limit of the log, then the largest, so that no image of the row is longer than the limit. Keys stay. Null where nothing has to go.';
+-- grants: emit
+-- Writes the events of existing rows of a captured table, and how far the backfill has come, in one transaction. The rows come
+-- from backfill_batch, which reads them as its caller.
+create or replace function "aftercommit".write_existing(p_type text, p_images jsonb[], p_after text[]) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $aftercommit$
+declare
+  v_table record;
+  v_keys text[];
+  v_settings record;
+  v_metadata jsonb;
+  v_tenant text;
+begin
+  select c.relation, c.table_name, c.omit into v_table from "aftercommit".captured() c where c.aggregate_type = p_type;
+  if not found or not has_table_privilege(session_user, v_table.relation, 'select') then
+    raise exception 'Role % may not backfill %, so nothing was emitted.', session_user, p_type using errcode = 'AC017';
+  end if;
+  v_keys := "aftercommit".capture_key_columns(v_table.relation);
+  select least(s.max_payload, 3000000) as max_payload, s.max_depth into v_settings from "aftercommit".settings s;
+  select * into v_metadata, v_tenant from "aftercommit".capture_context(p_type, v_table.table_name, v_settings.max_depth);
+  insert into "aftercommit".events (id, type, aggregate_type, aggregate_id, tenant, payload, metadata, occurred_at)
+  select "aftercommit".new_id(), p_type || '.existing', p_type, "aftercommit".capture_key(p.image, v_keys), v_tenant, p.image - p.lost,
+         case when p.lost = '{}' then v_metadata else v_metadata || jsonb_build_object('omitted', to_jsonb(p.lost)) end,
+         clock_timestamp()
+    from (select i.image - v_table.omit - '' as image, i.place,
+                 array(select jsonb_array_elements_text(coalesce(i.image -> '', '[]')))
+                 || case when "aftercommit".capture_is_large(i.image - v_table.omit, v_settings.max_payload)
+                      then coalesce("aftercommit".capture_oversized(null, i.image - v_table.omit - '', v_keys, v_settings.max_payload), '{}')
+                      else '{}' end as lost
+            from unnest(p_images) with ordinality i (image, place)) p
+   order by p.place;
+  update "aftercommit".backfills b
+     set rows = b.rows + coalesce(cardinality(p_images), 0), after_key = coalesce(p_after, b.after_key),
+         finished_at = case when p_after is null then clock_timestamp() end
+   where b.aggregate_type = p_type;
+end
+$aftercommit$;
+revoke all on function "aftercommit"."write_existing" from public;
+comment on function "aftercommit"."write_existing" is 'Writes the events of existing rows of a captured table, and how far the backfill has come, in one transaction. The rows come from backfill_batch, which reads them as its caller.';
+-- grants: emit
+-- Makes events of the next rows of a captured table, by the order of their keys, and answers how many; 0 at the end. Runs as its
+-- caller, who must be able to read and lock the rows: a row is locked until the transaction ends, so that its event comes before
+-- those of later changes.
+create or replace function "aftercommit".backfill_batch(p_relation oid, p_rows integer default 1000) returns integer
+language plpgsql set search_path = pg_catalog, pg_temp
+set timezone = 'UTC' set datestyle = 'ISO' set intervalstyle = 'iso_8601' set bytea_output = 'hex' set extra_float_digits = 1
+set lc_monetary = 'C' set plan_cache_mode = force_custom_plan as $aftercommit$
+declare
+  v_state record;
+  v_keys text;
+  v_texts text;
+  v_after text;
+  v_query text;
+  v_images jsonb[];
+  v_last jsonb;
+begin
+  select * into v_state from "aftercommit".backfill_state(p_relation);
+  if v_state.o_type is null or v_state.o_is_finished then return 0; end if;
+  select string_agg(format('t.%I', k.name), ', ' order by k.place), string_agg(format('t.%I::text', k.name), ', ' order by k.place),
+         string_agg(format('%L::%s', v_state.o_after[k.place], format_type(a.atttypid, a.atttypmod)), ', ' order by k.place)
+    into v_keys, v_texts, v_after
+    from unnest("aftercommit".capture_key_columns(p_relation)) with ordinality k (name, place)
+    join pg_attribute a on a.attrelid = p_relation and a.attname = k.name;
+  v_query := format(
+    'select array_agg(r.image order by r.place), (array_agg(to_jsonb(r.key) order by r.place desc))[1]
+       from (select row_number() over () as place, b.* from (
+         select {image} as image, array[%s] as key from %s t %s order by %s limit %s for share of t) b) r',
+    v_texts, p_relation::regclass,
+    case when v_state.o_after is not null then format('where (%s) > (%s)', v_keys, v_after) else '' end, v_keys, p_rows);
+  begin
+    execute replace(v_query, '{image}', 'to_jsonb(t.*)') into v_images, v_last;
+  exception when data_exception or program_limit_exceeded then
+    execute replace(v_query, '{image}', replace("aftercommit".capture_image(p_relation), 'capture_value(r.', 'capture_value(t.')) into v_images, v_last;
+  end;
+  perform "aftercommit".write_existing(v_state.o_type, v_images,
+    case when v_last is not null then array(select jsonb_array_elements_text(v_last)) end);
+  return coalesce(cardinality(v_images), 0);
+end
+$aftercommit$;
+revoke all on function "aftercommit"."backfill_batch" from public;
+comment on function "aftercommit"."backfill_batch" is 'Makes events of the next rows of a captured table, by the order of their keys, and answers how many; 0 at the end. Runs as its caller, who must be able to read and lock the rows: a row is locked until the transaction ends, so that its event comes before those of later changes.';
+-- grants: emit
+-- Begins the backfill of a captured table, or goes on with one that ended early. One that is finished stays so, unless it is asked
+-- for again. True where rows are left.
+create or replace function "aftercommit".begin_backfill(p_relation oid, p_again boolean default false) returns boolean
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $aftercommit$
+declare
+  v_type text;
+begin
+  select c.aggregate_type into v_type from "aftercommit".captured() c where c.relation = p_relation;
+  if not found then
+    raise exception '% is not captured, so its rows have no events; nothing was emitted.', p_relation::regclass
+      using errcode = 'AC017', hint = 'Capture it first: then no change falls between the existing rows and the captured ones.';
+  end if;
+  if not has_table_privilege(session_user, p_relation, 'select') then
+    raise exception 'Role % may not read %, so nothing was emitted.', session_user, p_relation::regclass using errcode = 'AC017';
+  end if;
+  insert into "aftercommit".backfills as b (aggregate_type) values (v_type)
+  on conflict (aggregate_type) do update set after_key = null, rows = 0, started_at = clock_timestamp(), finished_at = null
+    where p_again and b.finished_at is not null;
+  return exists (select from "aftercommit".backfills b where b.aggregate_type = v_type and b.finished_at is null);
+end
+$aftercommit$;
+revoke all on function "aftercommit"."begin_backfill" from public;
+comment on function "aftercommit"."begin_backfill" is 'Begins the backfill of a captured table, or goes on with one that ended early. One that is finished stays so, unless it is asked for again. True where rows are left.';
+-- grants: emit
 -- The aggregate type of a captured table when none is given: the name of the table in the singular, orders → order. Null
 -- where that is no name for events.
 create or replace function "aftercommit".capture_default_type(p_table text) returns text
@@ -1198,110 +1520,6 @@ $aftercommit$;
 revoke all on function "aftercommit"."capture" from public;
 comment on function "aftercommit"."capture" is 'Turns row changes of a table into events, whoever makes them: order.created, order.updated, order.deleted, order.truncated. Runs as its caller, who needs the right to make triggers on the table. Calling it again changes the options. Answers what it did. `omit` names columns to leave out; `truncate` is ''event'', ''deny'' or ''ignore''; `each` is ''statement'' or ''row'', and must be chosen for a table with row triggers of its own; `unchanged` makes an UPDATE that changes nothing an event.';
 -- grants: none
--- A text of more than 255 characters becomes its first 200 and a hash of the whole, so that different texts stay different.
-create or replace function "aftercommit".capture_short(p_text text) returns text
-language plpgsql stable set search_path = pg_catalog, pg_temp as $aftercommit$
-begin
-  if length(p_text) <= 255 then return p_text; end if;
-  return left(p_text, 200) || '~' || left(encode(sha256(convert_to(p_text, 'UTF8')), 'hex'), 32);
-end
-$aftercommit$;
-revoke all on function "aftercommit"."capture_short" from public;
-comment on function "aftercommit"."capture_short" is 'A text of more than 255 characters becomes its first 200 and a hash of the whole, so that different texts stay different.';
--- grants: none
--- The metadata and tenant of what a statement changes, from the settings of the session. All changes of a transaction share
--- one correlation id when the session names none. Raises AC006 where the chain of causes is too long: that ends a loop
--- through a captured table, and nothing else may stop a write, so an odd setting is cut or passed over.
-create or replace function "aftercommit".capture_context(p_type text, p_table text, p_max_depth integer, out o_metadata jsonb, out o_tenant text)
-language plpgsql stable set search_path = pg_catalog, pg_temp as $aftercommit$
-declare
-  v_depth integer := substring(current_setting('aftercommit.depth', true) from '^\d{1,9}$');
-begin
-  -- The maker of a trigger chooses its arguments: versions of a stream, and our own types, must not be forged by it.
-  if p_type ~ '^aftercommit(\.|$)' or exists (select from "aftercommit".stream_types s where s.aggregate_type = p_type) then
-    raise exception '% cannot be captured as %, which is a stream or one of our own types; nothing was written to it.', p_table, p_type
-      using errcode = 'AC017';
-  end if;
-  if v_depth > p_max_depth then
-    raise exception 'A change of % would be event number % in a chain of causes, more than %; nothing was written to it.',
-      p_table, v_depth, p_max_depth using errcode = 'AC006', hint = 'An event probably causes itself.';
-  end if;
-  o_metadata := jsonb_build_object('captured_from', p_table, 'correlation_id',
-    coalesce(nullif(current_setting('aftercommit.correlation_id', true), ''),
-      'tx-' || to_hex((extract(epoch from now()) * 1000000)::bigint) || '-' || pg_current_xact_id()::text));
-  if concat(current_setting('aftercommit.user_id', true), current_setting('aftercommit.causation_id', true),
-       current_setting('aftercommit.traceparent', true), current_setting('aftercommit.actor_type', true),
-       current_setting('aftercommit.acting_for', true), nullif(v_depth, 0)) <> '' then
-    o_metadata := o_metadata || jsonb_strip_nulls(jsonb_build_object(
-      'user_id', nullif(current_setting('aftercommit.user_id', true), ''),
-      'causation_id', nullif(current_setting('aftercommit.causation_id', true), ''),
-      'traceparent', nullif(current_setting('aftercommit.traceparent', true), ''),
-      'actor_type', nullif(current_setting('aftercommit.actor_type', true), ''),
-      'acting_for', nullif(current_setting('aftercommit.acting_for', true), ''),
-      'depth', nullif(v_depth, 0)));
-  end if;
-  o_tenant := nullif(current_setting('aftercommit.tenant', true), '');
-  if length(o_tenant) > 255 then o_tenant := "aftercommit".capture_short(o_tenant); end if;
-end
-$aftercommit$;
-revoke all on function "aftercommit"."capture_context" from public;
-comment on function "aftercommit"."capture_context" is 'The metadata and tenant of what a statement changes, from the settings of the session. All changes of a transaction share one correlation id when the session names none. Raises AC006 where the chain of causes is too long: that ends a loop through a captured table, and nothing else may stop a write, so an odd setting is cut or passed over.';
--- grants: none
--- The expression that reads a row r which to_jsonb refuses, column by column. Columns that cannot be read at all are named
--- under the empty name, which no column can have.
-create or replace function "aftercommit".capture_image(p_relation oid) returns text
-language sql stable set search_path = pg_catalog, pg_temp as $aftercommit$
-  select format('(select coalesce(jsonb_object_agg(c.name, c.value) filter (where c.value is not null), ''{}'')
-      || case when bool_or(c.value is null) then jsonb_build_object('''', jsonb_agg(c.name) filter (where c.value is null)) else ''{}'' end
-    from (values %s) c (name, value))',
-    string_agg(format('(%L, %I.capture_value(r.%I))', a.attname, 'aftercommit', a.attname), ', ' order by a.attnum))
-    from pg_attribute a
-   where a.attrelid = p_relation and a.attnum > 0 and not a.attisdropped
-$aftercommit$;
-revoke all on function "aftercommit"."capture_image" from public;
-comment on function "aftercommit"."capture_image" is 'The expression that reads a row r which to_jsonb refuses, column by column. Columns that cannot be read at all are named under the empty name, which no column can have.';
--- grants: none
--- Whether columns of an image may have to be left out: it is longer than the limit, or could nest too deep, which takes more than 500
--- bytes. Inlined by the planner, and therefore without settings of its own.
-create or replace function "aftercommit".capture_is_large(p_image jsonb, p_limit bigint) returns boolean
-language sql stable as $aftercommit$
-  select pg_catalog.octet_length(p_image::text) operator(pg_catalog.>) p_limit
-    or pg_catalog.pg_column_size(p_image) operator(pg_catalog.>) 500
-      and pg_catalog.jsonb_path_exists(p_image, 'strict $.**{64} ? (@.type() == "object" || @.type() == "array")')
-$aftercommit$;
-revoke all on function "aftercommit"."capture_is_large" from public;
-comment on function "aftercommit"."capture_is_large" is 'Whether columns of an image may have to be left out: it is longer than the limit, or could nest too deep, which takes more than 500 bytes. Inlined by the planner, and therefore without settings of its own.';
--- grants: none
--- The aggregate id of a key that is not one short text: the parts of a composite key are joined by commas, with \ before a
--- comma or \ of a part; an empty key is written as ""; a key of more than 255 characters is its first 200 and a hash.
-create or replace function "aftercommit".capture_uncommon_key(p_image jsonb, p_keys text[]) returns text
-language plpgsql immutable set search_path = pg_catalog, pg_temp as $aftercommit$
-declare
-  v_key text;
-begin
-  if cardinality(p_keys) = 1 then
-    v_key := p_image ->> p_keys[1];
-  else
-    select string_agg(replace(replace(p_image ->> k.name, '\', '\\'), ',', '\,'), ',' order by k.place)
-      into v_key
-      from unnest(p_keys) with ordinality k (name, place);
-  end if;
-  return "aftercommit".capture_short(case when v_key = '' then '""' else v_key end);
-end
-$aftercommit$;
-revoke all on function "aftercommit"."capture_uncommon_key" from public;
-comment on function "aftercommit"."capture_uncommon_key" is E'The aggregate id of a key that is not one short text: the parts of a composite key are joined by commas, with \\ before a comma or \\ of a part; an empty key is written as ""; a key of more than 255 characters is its first 200 and a hash.';
--- grants: none
--- The aggregate id of a row. Without settings of its own, so that Postgres writes it into the caller's statement: only
--- functions that pin search_path call it.
-create or replace function "aftercommit".capture_key(p_image jsonb, p_keys text[]) returns text
-language sql stable as $aftercommit$
-  select case when cardinality(p_keys) = 1 and length(p_image ->> p_keys[1]) between 1 and 255
-    then p_image ->> p_keys[1] else "aftercommit".capture_uncommon_key(p_image, p_keys) end
-$aftercommit$;
-revoke all on function "aftercommit"."capture_key" from public;
-comment on function "aftercommit"."capture_key" is 'The aggregate id of a row. Without settings of its own, so that Postgres writes it into the caller''s statement: only functions that pin search_path call it.';
--- grants: none
 -- The present names of key and left out columns, by their numbers: columns were renamed, added or dropped since the trigger
 -- was made. Virtual columns are left out too, because a trigger does not see their values.
 create or replace function "aftercommit".capture_names(p_relation oid, p_numbers jsonb, out o_keys text[], out o_omit text[])
@@ -1320,55 +1538,6 @@ language sql stable set search_path = pg_catalog, pg_temp as $aftercommit$
 $aftercommit$;
 revoke all on function "aftercommit"."capture_names" from public;
 comment on function "aftercommit"."capture_names" is 'The present names of key and left out columns, by their numbers: columns were renamed, added or dropped since the trigger was made. Virtual columns are left out too, because a trigger does not see their values.';
--- grants: none
--- The columns to leave out: those that nest deeper than the limit of the log, then the largest, so that no image of the row is
--- longer than the limit. Keys stay. Null where nothing has to go.
-create or replace function "aftercommit".capture_oversized(p_old jsonb, p_new jsonb, p_keys text[], p_limit bigint) returns text[]
-language plpgsql stable set search_path = pg_catalog, pg_temp as $aftercommit$
-declare
-  v_too_deep jsonpath;
-  v_names text[];
-  r record;
-begin
-  select format('strict $.**{%s} ? (@.type() == "object" || @.type() == "array")', max_nesting - 1)::jsonpath
-    into v_too_deep from "aftercommit".settings;
-  v_names := array(
-    select distinct c.key
-      from (select * from jsonb_each(p_old) union all select * from jsonb_each(p_new)) c
-     where c.key <> all (p_keys) and jsonb_path_exists(c.value, v_too_deep));
-  for r in
-    select c.key as name, max(octet_length(c.value::text)) as size
-      from (select * from jsonb_each(p_old) union all select * from jsonb_each(p_new)) c
-     where c.key <> all (p_keys || v_names)
-     group by c.key
-     order by size desc, name
-  loop
-    exit when coalesce(octet_length((p_old - v_names)::text), 0) <= p_limit
-      and coalesce(octet_length((p_new - v_names)::text), 0) <= p_limit;
-    v_names := v_names || r.name;
-  end loop;
-  return nullif(v_names, '{}');
-end
-$aftercommit$;
-revoke all on function "aftercommit"."capture_oversized" from public;
-comment on function "aftercommit"."capture_oversized" is 'The columns to leave out: those that nest deeper than the limit of the log, then the largest, so that no image of the row is longer than the limit. Keys stay. Null where nothing has to go.';
--- grants: emit
--- A UUIDv7 also on servers that have no uuidv7(): 48 bits of milliseconds laid over a random UUID, version bits set.
--- In PL/pgSQL: a function in SQL that sets its search_path is parsed and planned again in each transaction.
-create or replace function "aftercommit".new_id() returns text
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $aftercommit$
-begin
-  return encode(
-    set_bit(set_bit(
-      overlay(uuid_send(gen_random_uuid())
-        placing substring(int8send(floor(extract(epoch from clock_timestamp()) * 1000)::bigint) from 3)
-        from 1 for 6),
-      52, 1), 53, 1),
-    'hex')::uuid::text;
-end
-$aftercommit$;
-revoke all on function "aftercommit"."new_id" from public;
-comment on function "aftercommit"."new_id" is 'A UUIDv7 also on servers that have no uuidv7(): 48 bits of milliseconds laid over a random UUID, version bits set. In PL/pgSQL: a function in SQL that sets its search_path is parsed and planned again in each transaction.';
 -- grants: none
 -- Writes what one changed row means: one event, none for an UPDATE that changed nothing, or deleted and created for a
 -- changed key. Takes the arguments of the trigger. An image names columns that could not be read under the empty name, which
@@ -1520,9 +1689,9 @@ begin
     select * into v_metadata, v_tenant from "aftercommit".capture_context(tg_argv[0], tg_argv[6], v_max_depth);
     begin
       if tg_op = 'UPDATE' then
-        execute format($update$
+        execute replace(replace($update$
           insert into "aftercommit".events (id, type, aggregate_type, aggregate_id, tenant, payload, changes, previous, metadata, occurred_at)
-          select %s, $1 || e.kind, $1, e.key, $6, e.payload, e.changes, e.previous,
+          select {id}, $1 || e.kind, $1, e.key, $6, e.payload, e.changes, e.previous,
                  case when e.link is null and p.lost is null then $5
                    else $5 || coalesce(e.link, '{}') || case when p.lost is null then '{}' else jsonb_build_object('omitted', to_jsonb(p.lost)) end end,
                  clock_timestamp()
@@ -1533,7 +1702,7 @@ begin
                                  case when "aftercommit".capture_is_large(o.old, $4) or "aftercommit".capture_is_large(n.new, $4)
                                    then "aftercommit".capture_oversized(o.old, n.new, $2, $4) end as lost
                             from (select row_number() over () as place, to_jsonb(r.*) - $3 as old from old_rows r) o
-                            full join (select row_number() over () as place, to_jsonb(r.*) - $3 as new from new_rows r) n on %s
+                            full join (select row_number() over () as place, to_jsonb(r.*) - $3 as new from new_rows r) n on {join}
                           offset 0) i
                   offset 0) p
            cross join lateral (
@@ -1549,20 +1718,21 @@ begin
              select '.created', p.new_key, p.new, null, jsonb_strip_nulls(jsonb_build_object('key_changed_from', p.old_key)), 1, null
               where p.old_key is distinct from p.new_key and p.new_key is not null) e
            where e.kind <> '.updated' or e.changes is not null or $7 or p.lost is not null
-           order by e.turn, p.place$update$,
-          v_id, case when v_surplus = 0 then 'n.place = o.place' else '"aftercommit".capture_key(n.new, $2) = "aftercommit".capture_key(o.old, $2)' end)
+           order by e.turn, p.place$update$, '{id}', v_id), '{join}',
+          case when v_surplus = 0 then 'n.place = o.place'
+            else $join$"aftercommit".capture_key(n.new, $2) = "aftercommit".capture_key(o.old, $2)$join$ end)
           using tg_argv[0], v_keys, v_omit, v_max_payload, v_metadata, v_tenant, tg_argv[5]::boolean, v_time;
       else
-        execute format($rows$
+        execute replace(replace(replace($rows$
           insert into "aftercommit".events (id, type, aggregate_type, aggregate_id, tenant, payload, metadata, occurred_at)
-          select %s, %L, $1, "aftercommit".capture_key(p.image, $2), $6, case when p.lost is null then p.image else p.image - p.lost end,
+          select {id}, $1 || {kind}, $1, "aftercommit".capture_key(p.image, $2), $6, case when p.lost is null then p.image else p.image - p.lost end,
                  case when p.lost is null then $5 else $5 || jsonb_build_object('omitted', to_jsonb(p.lost)) end, clock_timestamp()
             from (select i.image, case when "aftercommit".capture_is_large(i.image, $4)
                             then "aftercommit".capture_oversized(null, i.image, $2, $4) end as lost
-                    from (select to_jsonb(r.*) - $3 as image from %I r offset 0) i
-                  offset 0) p$rows$,
-          v_id, tg_argv[0] || case tg_op when 'INSERT' then '.created' else '.deleted' end,
-          case tg_op when 'INSERT' then 'new_rows' else 'old_rows' end)
+                    from (select to_jsonb(r.*) - $3 as image from {table} r offset 0) i
+                  offset 0) p$rows$, '{id}', v_id),
+            '{kind}', case tg_op when 'INSERT' then '''.created''' else '''.deleted''' end),
+            '{table}', case tg_op when 'INSERT' then 'new_rows' else 'old_rows' end)
           using tg_argv[0], v_keys, v_omit, v_max_payload, v_metadata, v_tenant, null::boolean, v_time;
       end if;
       return null;
@@ -1627,7 +1797,7 @@ end
 $aftercommit$;
 revoke all on function "aftercommit"."capture_truncate" from public;
 comment on function "aftercommit"."capture_truncate" is 'Trigger of a captured table: TRUNCATE is one event, or is denied. TRUNCATE of a parent fires the parent''s trigger first: it lists its children in a setting of the transaction, and each child strikes itself off instead of writing an event. Arguments: aggregate type, ''event'' or ''deny'', the captured table.';
--- grants: none
+-- grants: emit
 -- A value as jsonb, JSON null for null. An escaped NUL in json, which jsonb cannot hold, stays escaped as text; null for a value that
 -- jsonb cannot hold at all.
 create or replace function "aftercommit".capture_value(p_value anyelement) returns jsonb
@@ -1644,37 +1814,73 @@ end
 $aftercommit$;
 revoke all on function "aftercommit"."capture_value" from public;
 comment on function "aftercommit"."capture_value" is 'A value as jsonb, JSON null for null. An escaped NUL in json, which jsonb cannot hold, stays escaped as text; null for a value that jsonb cannot hold at all.';
--- grants: emit
--- Captured tables with what has become of each: the table it is now, after a rename or when it was dropped and made again
--- (null where it is gone), the columns that are left out under their present names, and the triggers that are missing or
--- differ, with the statements that make them.
-create or replace function "aftercommit".captured()
-returns table (aggregate_type text, table_name text, relation oid, omit text[], truncate text, each text, unchanged boolean,
-  captured_at timestamptz, missing text[], statements text[])
-language sql stable security definer set search_path = pg_catalog, pg_temp as $aftercommit$
-  select t.aggregate_type, case when c.oid is null then format('%I.%I', t.table_schema, t.table_name) else format('%I.%I', n.nspname, c.relname) end,
-         c.oid, o.omit, t.on_truncate, t.each, t.unchanged, t.captured_at,
-         coalesce(g.missing, '{}'), coalesce(g.statements, '{}')
-    from "aftercommit".captured_tables t
-    left join pg_class c on c.oid = coalesce(
-      (select r.oid from pg_class r where r.oid = t.relation),
-      to_regclass(format('%I.%I', t.table_schema, t.table_name)))
-    left join pg_namespace n on n.oid = c.relnamespace
-   cross join lateral (
-     select array(
-       select unnest(t.omit)
-        union
-       select a.attname::text from pg_attribute a
-        where a.attrelid = c.oid and c.oid = t.relation and a.attnum = any (t.omit_numbers) and not a.attisdropped
-        order by 1)) o (omit)
-    left join lateral (
-      select array_agg(format('%s on %s', w.name, w.relation::regclass)) as missing, array_agg(w.statement) as statements
-        from "aftercommit".capture_triggers(c.oid, t.aggregate_type, o.omit, t.on_truncate, t.each, t.unchanged) w
-       where not w.is_there) g on true
-   order by t.aggregate_type
+-- grants: run
+-- Splits the open-ended last partition while it is empty. An append never waits for more than the short lock_timeout,
+-- and never fails for want of a partition: until the split succeeds, rows go into the open one. Returns what was added.
+create or replace function "aftercommit".split_partitions() returns text[]
+language plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '50ms' as $aftercommit$
+declare
+  v_size bigint := (select partition_size from "aftercommit".settings);
+  v_open_from bigint;
+  v_from bigint;
+  v_head bigint := (select last_value from "aftercommit".positions);
+  v_name text;
+  v_added text[] := '{}';
+begin
+  -- Looked at twice: another process may have split it while this one waited for the lock.
+  for v_look in 1 .. 2 loop
+    select coalesce(substring(pg_get_expr(c.relpartbound, c.oid) from 'FROM \(''?(\d+)')::bigint, 0) into v_open_from
+      from pg_class c
+     where c.oid = to_regclass(format('%I.events_open', 'aftercommit'));
+    -- Two partitions of room ahead of the head: the split happens long before the open one is written to.
+    if v_head + v_size < v_open_from then return v_added; end if;
+    if v_look = 1 then
+      lock table "aftercommit".events in access exclusive mode;
+    end if;
+  end loop;
+
+  if v_open_from is not null then
+    if exists (select from "aftercommit".events_open) then
+      raise exception 'The open partition holds events, so it cannot be split.' using errcode = 'AC009';
+    end if;
+    alter table "aftercommit".events detach partition "aftercommit".events_open;
+    drop table "aftercommit".events_open;
+  else
+    v_open_from := 0;
+  end if;
+
+  v_from := v_open_from;
+  loop
+    v_name := format('events_%s', lpad(v_from::text, greatest(12, length(v_from::text)), '0'));
+    execute format('create table %1$I.%2$I partition of %1$I.events for values from (%3$s) to (%4$s)',
+      'aftercommit', v_name, v_from, v_from + v_size);
+    -- Numbers are taken through the parent alone: its lock is a part of what readers wait for (decision 0001).
+    execute format('alter table only %I.%I alter column position drop default', 'aftercommit', v_name);
+    v_added := v_added || v_name;
+    v_from := v_from + v_size;
+    exit when v_head + v_size < v_from;
+  end loop;
+  execute format('create table %1$I.events_open partition of %1$I.events for values from (%2$s) to (maxvalue)',
+    'aftercommit', v_from);
+  alter table only "aftercommit".events_open alter column position drop default;
+  return v_added;
+end
 $aftercommit$;
-revoke all on function "aftercommit"."captured" from public;
-comment on function "aftercommit"."captured" is 'Captured tables with what has become of each: the table it is now, after a rename or when it was dropped and made again (null where it is gone), the columns that are left out under their present names, and the triggers that are missing or differ, with the statements that make them.';
+revoke all on function "aftercommit"."split_partitions" from public;
+comment on function "aftercommit"."split_partitions" is 'Splits the open-ended last partition while it is empty. An append never waits for more than the short lock_timeout, and never fails for want of a partition: until the split succeeds, rows go into the open one. Returns what was added.';
+-- grants: emit
+-- Keeps empty partitions ahead of the head while many events are written; false where that has to wait for other sessions.
+create or replace function "aftercommit".make_room() returns boolean
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $aftercommit$
+begin
+  perform "aftercommit".split_partitions();
+  return true;
+exception when lock_not_available or sqlstate 'AC009' then
+  return false;
+end
+$aftercommit$;
+revoke all on function "aftercommit"."make_room" from public;
+comment on function "aftercommit"."make_room" is 'Keeps empty partitions ahead of the head while many events are written; false where that has to wait for other sessions.';
 -- grants: emit
 -- Forgets a captured table, for uncapture(), which runs as its caller. Refuses a caller who could not have captured it.
 create or replace function "aftercommit".unregister_capture(p_type text) returns void
@@ -3195,60 +3401,6 @@ $aftercommit$;
 revoke all on function "aftercommit"."ring" from public;
 comment on function "aftercommit"."ring" is 'The doorbell: wakes sleeping readers after a commit. A statement of its own after the insert, so that it sees idle marks written while the insert waited for its locks; above READ COMMITTED it cannot see fresh marks and always rings. The common case under load, no idle reader, costs one look at a table of one page. A full notification queue would fail the commit: above half of it the bell stays silent.';
 -- grants: run
--- Splits the open-ended last partition while it is empty. An append never waits for more than the short lock_timeout,
--- and never fails for want of a partition: until the split succeeds, rows go into the open one. Returns what was added.
-create or replace function "aftercommit".split_partitions() returns text[]
-language plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '50ms' as $aftercommit$
-declare
-  v_size bigint := (select partition_size from "aftercommit".settings);
-  v_open_from bigint;
-  v_from bigint;
-  v_head bigint := (select last_value from "aftercommit".positions);
-  v_name text;
-  v_added text[] := '{}';
-begin
-  -- Looked at twice: another process may have split it while this one waited for the lock.
-  for v_look in 1 .. 2 loop
-    select coalesce(substring(pg_get_expr(c.relpartbound, c.oid) from 'FROM \(''?(\d+)')::bigint, 0) into v_open_from
-      from pg_class c
-     where c.oid = to_regclass(format('%I.events_open', 'aftercommit'));
-    -- Two partitions of room ahead of the head: the split happens long before the open one is written to.
-    if v_head + v_size < v_open_from then return v_added; end if;
-    if v_look = 1 then
-      lock table "aftercommit".events in access exclusive mode;
-    end if;
-  end loop;
-
-  if v_open_from is not null then
-    if exists (select from "aftercommit".events_open) then
-      raise exception 'The open partition holds events, so it cannot be split.' using errcode = 'AC009';
-    end if;
-    alter table "aftercommit".events detach partition "aftercommit".events_open;
-    drop table "aftercommit".events_open;
-  else
-    v_open_from := 0;
-  end if;
-
-  v_from := v_open_from;
-  loop
-    v_name := format('events_%s', lpad(v_from::text, greatest(12, length(v_from::text)), '0'));
-    execute format('create table %1$I.%2$I partition of %1$I.events for values from (%3$s) to (%4$s)',
-      'aftercommit', v_name, v_from, v_from + v_size);
-    -- Numbers are taken through the parent alone: its lock is a part of what readers wait for (decision 0001).
-    execute format('alter table only %I.%I alter column position drop default', 'aftercommit', v_name);
-    v_added := v_added || v_name;
-    v_from := v_from + v_size;
-    exit when v_head + v_size < v_from;
-  end loop;
-  execute format('create table %1$I.events_open partition of %1$I.events for values from (%2$s) to (maxvalue)',
-    'aftercommit', v_from);
-  alter table only "aftercommit".events_open alter column position drop default;
-  return v_added;
-end
-$aftercommit$;
-revoke all on function "aftercommit"."split_partitions" from public;
-comment on function "aftercommit"."split_partitions" is 'Splits the open-ended last partition while it is empty. An append never waits for more than the short lock_timeout, and never fails for want of a partition: until the split succeeds, rows go into the open one. Returns what was added.';
--- grants: run
 -- Makes the days to come and drops those whose time is over. Returns what was done.
 create or replace function "aftercommit".keep_run_days(p_keep interval) returns text[]
 language plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '200ms' as $aftercommit$
@@ -3895,6 +4047,24 @@ end
 $aftercommit$;
 revoke all on function "aftercommit"."workflow_try" from public;
 comment on function "aftercommit"."workflow_try" is 'Writes steps that a process decided on what it remembers, as workflow_commit does, where that is still so. One statement for all of them, and no lock is waited for. Beside what workflow_commit takes, a step names `position` (of the last event that it knows), `at` (the time it was decided for), `state_version` and `for_input` (the id of its input). `ask`: it knows nothing. `again`: it was sent before and the answer got lost; the ids of its events tell whether it was written then. Returns {clock_ms, refused, committed}. `committed` is the answer of workflow_commit for all steps that were not refused, in their order. A refused step is {n} with its place and either `happened`, the position of its last event, or `found`: the answer of workflow_load from what it knows, null where another transaction has the instance. A step is refused where the instance has gone on, is over, paused or has events waiting, where its input has an outcome, or where `at` is not the time of this server.';
+-- grants: emit
+-- Makes events of the rows that a captured table has already: call backfill('orders') writes order.existing for each. Commits after
+-- every batch; a call that was ended early goes on where it was, and a finished one does nothing unless again => true.
+create or replace procedure "aftercommit".backfill(relation regclass, again boolean default false, batch integer default 1000)
+language plpgsql as $aftercommit$
+begin
+  if not "aftercommit".begin_backfill(relation, again) then return; end if;
+  commit;
+  loop
+    perform "aftercommit".make_room();
+    commit;
+    exit when "aftercommit".backfill_batch(relation, batch) operator(pg_catalog.=) 0;
+    commit;
+  end loop;
+end
+$aftercommit$;
+revoke all on procedure "aftercommit"."backfill" from public;
+comment on procedure "aftercommit"."backfill" is 'Makes events of the rows that a captured table has already: call backfill(''orders'') writes order.existing for each. Commits after every batch; a call that was ended early goes on where it was, and a finished one does nothing unless again => true.';
 -- grants: none
 -- Wakes sleeping workers when a delivery is added.
 create or replace trigger bell after insert on "aftercommit".deliveries for each statement execute function "aftercommit".ring();
@@ -3908,6 +4078,31 @@ comment on trigger "bell" on "aftercommit"."events" is 'Rings sleeping readers. 
 -- Refuses TRUNCATE: readers would take the numbers of removed events for rolled back.
 create or replace trigger keep_history before truncate on "aftercommit".events for each statement execute function "aftercommit".refuse_truncate();
 comment on trigger "keep_history" on "aftercommit"."events" is 'Refuses TRUNCATE: readers would take the numbers of removed events for rolled back.';
+-- grants: read
+-- Changes of captured tables in the shape of Debezium: the row before and after, the operation (c, u, d, t, and r for existing
+-- rows), where it happened, and when in milliseconds.
+create or replace view "aftercommit".change_images as
+  select e.position, e.id as event_id, e.aggregate_type, e.aggregate_id, e.tenant,
+         case k.kind when 'updated' then e.previous when 'deleted' then e.payload end as before,
+         case when k.kind in ('created', 'updated', 'existing') then e.payload end as after,
+         case k.kind when 'created' then 'c' when 'updated' then 'u' when 'deleted' then 'd' when 'truncated' then 't' else 'r' end as op,
+         jsonb_build_object('connector', 'aftercommit', 'db', current_database(), 'table', e.metadata ->> 'captured_from',
+           'sequence', e.position, 'ts_ms', floor(extract(epoch from coalesce(e.began_at, e.recorded_at)) * 1000)::bigint) as source,
+         floor(extract(epoch from e.recorded_at) * 1000)::bigint as ts_ms
+    from "aftercommit".events e
+   cross join lateral (select substring(e.type from '[^.]+$')) k (kind)
+   where e.metadata ? 'captured_from' and k.kind in ('created', 'updated', 'deleted', 'truncated', 'existing');
+comment on column "aftercommit".change_images.position is 'Place in the one order of all events.';
+comment on column "aftercommit".change_images.event_id is 'The event of the change.';
+comment on column "aftercommit".change_images.before is 'The row before an update or deletion.';
+comment on column "aftercommit".change_images.after is 'The row after an insert or update, or as it existed.';
+comment on column "aftercommit".change_images.op is 'c, u, d, t or r: created, updated, deleted, truncated, existing.';
+comment on column "aftercommit".change_images.source is 'Database, table and position, and when the transaction began.';
+comment on column "aftercommit".change_images.ts_ms is 'When the event was written, in milliseconds.';
+comment on column "aftercommit".change_images.aggregate_type is 'Aggregate type of the captured table.';
+comment on column "aftercommit".change_images.aggregate_id is 'Key of the row; null for a TRUNCATE.';
+comment on column "aftercommit".change_images.tenant is 'The tenant of the event.';
+comment on view "aftercommit"."change_images" is 'Changes of captured tables in the shape of Debezium: the row before and after, the operation (c, u, d, t, and r for existing rows), where it happened, and when in milliseconds.';
 -- grants: read
 -- Deliveries and events that ran out of attempts, with a copy of the event and the last error.
 create or replace view "aftercommit".dead_letters as
@@ -3928,6 +4123,31 @@ comment on column "aftercommit".dead_letters.reason is 'Why it was changed, as t
 comment on column "aftercommit".dead_letters.first_attempt_at is 'When it was tried first.';
 comment on column "aftercommit".dead_letters.last_attempt_at is 'When it was tried last.';
 comment on view "aftercommit"."dead_letters" is 'Deliveries and events that ran out of attempts, with a copy of the event and the last error.';
+-- grants: read
+-- Events of the tenant that the session names in aftercommit.tenant; none without it. The barrier keeps conditions of a query from
+-- seeing rows of other tenants. It guards against mistakes of an application, not against the SQL of the role: who may write
+-- SQL may also name another tenant.
+create or replace view "aftercommit".tenant_events with (security_barrier) as
+  select e.position, e.id, e.type, e.aggregate_type, e.aggregate_id, e.version, e.tenant, e.payload, e.changes, e.previous,
+         e.metadata, e.occurred_at, e.recorded_at,
+         round(extract(epoch from e.recorded_at - e.began_at) * 1000, 3) as duration_ms
+    from "aftercommit".events e
+   where e.tenant = nullif(current_setting('aftercommit.tenant', true), '');
+comment on column "aftercommit".tenant_events.position is 'Place in the one order of all events.';
+comment on column "aftercommit".tenant_events.duration_ms is 'How long the transaction had run when it wrote the event.';
+comment on column "aftercommit".tenant_events.id is 'Id of the event.';
+comment on column "aftercommit".tenant_events.type is 'Dotted lower-case name, like order.placed.';
+comment on column "aftercommit".tenant_events.aggregate_type is 'Type of the thing that the event is about.';
+comment on column "aftercommit".tenant_events.aggregate_id is 'Id of the thing that the event is about.';
+comment on column "aftercommit".tenant_events.version is 'Place in its stream; null for plain events.';
+comment on column "aftercommit".tenant_events.tenant is 'The tenant of the session.';
+comment on column "aftercommit".tenant_events.payload is 'Content of the event.';
+comment on column "aftercommit".tenant_events.changes is 'Field → {old, new}, for events that report a change.';
+comment on column "aftercommit".tenant_events.previous is 'The image before the change, where it is stored.';
+comment on column "aftercommit".tenant_events.metadata is 'Correlation and causation ids, user, trace and what the emitter added.';
+comment on column "aftercommit".tenant_events.occurred_at is 'When it happened, as the emitter says.';
+comment on column "aftercommit".tenant_events.recorded_at is 'When the row was written.';
+comment on view "aftercommit"."tenant_events" is 'Events of the tenant that the session names in aftercommit.tenant; none without it. The barrier keeps conditions of a query from seeing rows of other tenants. It guards against mistakes of an application, not against the SQL of the role: who may write SQL may also name another tenant.';
 -- grants: read
 -- One row per observer and event it acted on: its actions, their outcome and how long they took.
 create or replace view "aftercommit".observer_runs as
@@ -4007,23 +4227,29 @@ values ('capture/register_capture', 'function', 'register_capture', null, '04a4b
        ('capture/capture_key_columns', 'function', 'capture_key_columns', null, '05390a06e3b7ec440a629f30ad41ffa5ec94ad1fba3fbc41aa687693045f045d', 1),
        ('capture/capture_triggers', 'function', 'capture_triggers', null, 'c2bd4e482e678b68cd5c37d7e4e955026a48c1b8c5ae45c113ba2f7ca4fe51ed', 1),
        ('capture/apply_capture', 'function', 'apply_capture', null, '8be873a363c9e2a8850363260503c756d09f3a656298a3df00d5822e83db60f8', 1),
-       ('capture/capture_default_type', 'function', 'capture_default_type', null, 'e8e5fdbec1db83f23302787c6a1f5133e5410bea0ae505f201975bede30b3f6d', 1),
-       ('capture/capture', 'function', 'capture', null, '3f52e348d6ec5e9df9a62712e3855c8c0e664980c5e1151da93218985f191bee', 1),
+       ('capture/backfill_state', 'function', 'backfill_state', null, 'a4a05843595ec82693aa82d0651cc6e7c0c1831693e688919a93a6ed0f34832b', 1),
+       ('capture/capture_image', 'function', 'capture_image', null, '5b244839814f1620ba516f715b1ce2405850faab37083ee9dc63644d935c4894', 1),
+       ('capture/captured', 'function', 'captured', null, 'e4caa492ed2232e2303bf33d5c69dfb04ba2b1ee00596fd6b153a426e1c8d98a', 1),
        ('capture/capture_short', 'function', 'capture_short', null, '15d928aa8bbb6c25c02f0ef26a98ec373ec5a35e21ba2a5e1d12259a3594b0fe', 1),
        ('capture/capture_context', 'function', 'capture_context', null, 'bdc628dbf95d8f5dfa1d0254b603759ea6f806b86d2d13b6260c57105aeae59b', 1),
-       ('capture/capture_image', 'function', 'capture_image', null, '331808b971a4c33fc0b490e61437acf475b580047e775619a9dd06d773b21f48', 1),
-       ('capture/capture_is_large', 'function', 'capture_is_large', null, '050ca85586eff6a6066d2020fc1edf85d32fb3b4d6e34027ee795e130779e0c9', 1),
+       ('log/new_id', 'function', 'new_id', null, '747972414d040b688c68dffa106f413b1b8bf0594c866c50a11503a734e2ab90', 1),
        ('capture/capture_uncommon_key', 'function', 'capture_uncommon_key', null, '7ce1598a1a4a437e61ca2b331fbb1a49f7a9e79acb1437d4dbf37de0702b3e92', 1),
        ('capture/capture_key', 'function', 'capture_key', null, '8636e8677265be63f12e9347001da75aac60f5c1a39031221a097ff0e0d50680', 1),
-       ('capture/capture_names', 'function', 'capture_names', null, '195e9b406cb3d85db84ee61bc596aaa9cdbeec157964283f6f9b954e72399e3b', 1),
+       ('capture/capture_is_large', 'function', 'capture_is_large', null, '050ca85586eff6a6066d2020fc1edf85d32fb3b4d6e34027ee795e130779e0c9', 1),
        ('capture/capture_oversized', 'function', 'capture_oversized', null, '0d464025051b43c6016f2e4f8a22250e224fff5a56c46309fe4b46fdfcfc874d', 1),
-       ('log/new_id', 'function', 'new_id', null, '747972414d040b688c68dffa106f413b1b8bf0594c866c50a11503a734e2ab90', 1),
+       ('capture/write_existing', 'function', 'write_existing', null, '5d76aa138bc4cc0d01b64bb94c86971f505c0fe6e53a0c8259105ce87554fdcc', 1),
+       ('capture/backfill_batch', 'function', 'backfill_batch', null, '641e93cec6a2f5ba7f3a986477509d2611c4a22975ad6cb6f9b72193f3ba230b', 1),
+       ('capture/begin_backfill', 'function', 'begin_backfill', null, '0c7569ec06830d13791e689a8e4f7d6df6f2356f02f96c22cf4a0dbf046b7086', 1),
+       ('capture/capture_default_type', 'function', 'capture_default_type', null, 'e8e5fdbec1db83f23302787c6a1f5133e5410bea0ae505f201975bede30b3f6d', 1),
+       ('capture/capture', 'function', 'capture', null, '3f52e348d6ec5e9df9a62712e3855c8c0e664980c5e1151da93218985f191bee', 1),
+       ('capture/capture_names', 'function', 'capture_names', null, '195e9b406cb3d85db84ee61bc596aaa9cdbeec157964283f6f9b954e72399e3b', 1),
        ('capture/capture_one', 'function', 'capture_one', null, '21dff43ead266c36335af424ccf742ff1a2737ee0a4f225c611c1acc35542351', 1),
        ('capture/capture_row', 'function', 'capture_row', null, '98c2b5c2d54b2c24c374fd7a3992f54d73ac14a44b9d4b4136532986d75f4d13', 1),
-       ('capture/capture_rows', 'function', 'capture_rows', null, '922e71740020ef7d8576d796e4803e692db590d8e49ba95002b45e94e143689b', 1),
+       ('capture/capture_rows', 'function', 'capture_rows', null, '219bcc4e8b1e4942715e84979137d56ecfd7eec410fa0dbedb74fd64d29ec11b', 1),
        ('capture/capture_truncate', 'function', 'capture_truncate', null, '8ed1708b02d6bf56b69b7f37b2cddebb7acefe51741f5a3afb9cd5476b0a1a15', 1),
-       ('capture/capture_value', 'function', 'capture_value', null, '6ed65704bd22f0c53f2192f93ab6a694464377d1221c4b182984576573c269e0', 1),
-       ('capture/captured', 'function', 'captured', null, 'e4caa492ed2232e2303bf33d5c69dfb04ba2b1ee00596fd6b153a426e1c8d98a', 1),
+       ('capture/capture_value', 'function', 'capture_value', null, '0f33ec9751742e35d61bc97cdf06adc0574be264924f466ceaa63272065bba9b', 1),
+       ('log/split_partitions', 'function', 'split_partitions', null, '566596dc11ccb56a2058f77dec28818593dc277917267b64c1d41d2ba6a09fa2', 1),
+       ('capture/make_room', 'function', 'make_room', null, '406d3a5dfa555143ad11febad525aefc9262deacb7c296983a857efe7b3dc9f0', 1),
        ('capture/unregister_capture', 'function', 'unregister_capture', null, '5dc6f4b8e38403fe4410f8f94b1e5c4ddf5f91f08de6f4a38d8a5e7d9fcb47ea', 1),
        ('capture/uncapture', 'function', 'uncapture', null, 'fb3d54317be6e523fb882127b7892f12cdc77aef286c0d92f449462eb06e7fad', 1),
        ('delivery/add_deliveries', 'function', 'add_deliveries', null, 'eda6e5b750e26552dd954f1d5451347a2dbdb1f579dfab63e5a9160c90e914b2', 1),
@@ -4061,7 +4287,6 @@ values ('capture/register_capture', 'function', 'register_capture', null, '04a4b
        ('log/publish_frontier', 'function', 'publish_frontier', null, '1921716caa81c5cc24f1e9fa6d76937a66cce0fc805454c1c8a1357740c613cc', 1),
        ('log/refuse_truncate', 'function', 'refuse_truncate', null, 'f78cd69ac44152d518c253ce3a0b91ee14dd9dbd013722896dc474c9b4594902', 1),
        ('log/ring', 'function', 'ring', null, 'a8b6bfcc3635ac2651d26205c20a88698f9087fc20a7b6f26ea3e6a63b112495', 1),
-       ('log/split_partitions', 'function', 'split_partitions', null, '566596dc11ccb56a2058f77dec28818593dc277917267b64c1d41d2ba6a09fa2', 1),
        ('observers/keep_run_days', 'function', 'keep_run_days', null, '64fc46acbb18c495a58b62f8dfdf16ec5483e1c06c8b0910e76b003b7aecb447', 1),
        ('observers/raise_alert', 'function', 'raise_alert', null, '403d1d517e0192724788aa99bc1ec36cdb69960322522237ecc6e6d7bed7b5fc', 1),
        ('subscriptions/save_checkpoint', 'function', 'save_checkpoint', null, 'bbc64258292e2ffee63b0550a56b35a5a59c79497022e72da86af3ef981b5950', 1),
@@ -4074,10 +4299,13 @@ values ('capture/register_capture', 'function', 'register_capture', null, '04a4b
        ('workflows/workflow_commit', 'function', 'workflow_commit', null, '4814b2a489f17c69a10b059d65a8d18e07917c012b1d064be0e045f587fca238', 1),
        ('workflows/workflow_load', 'function', 'workflow_load', null, 'faa5fa5cb2d7312d85275505696e659658fb0ae76ccac13ab8199c59a139c54e', 1),
        ('workflows/workflow_try', 'function', 'workflow_try', null, '5982cf440c9f0968052597e6849b71013d38e2db7e8a2e7f796a38b61ed662a5', 1),
+       ('capture/backfill', 'procedure', 'backfill', null, 'b83dd15cde2d819f948261bc53c7c7d743ad8dc2a5565020c2930970b09d60e9', 1),
        ('delivery/delivery_bell', 'trigger', 'bell', 'deliveries', 'aa7e9108da8c1cb9f955541f8ef4c87158198d8888a6b011790aee997eed4595', 1),
        ('log/bell', 'trigger', 'bell', 'events', '290f1647d5d461ceac31de6b3a72e35a95e4da2e3b9386ac0e23d5b9ddc01c55', 1),
        ('log/keep_history', 'trigger', 'keep_history', 'events', 'eb200038d7c3cfdf217814d5788bf4e6f3a1e377b48fbd4f21514c5408a946be', 1),
+       ('capture/change_images', 'view', 'change_images', null, '3092f34c2941dd369473457a75237b220255fec4bc0dc63001b74ae775fbfee8', 1),
        ('dead-letters/dead_letters', 'view', 'dead_letters', null, '9ce14c9fad9334bd0f7b57d5cf6c94cc27b70a210188037a132e0c325dd247e6', 1),
+       ('log/tenant_events', 'view', 'tenant_events', null, '26a260548654cd0de5a74ebfa25eeb18835ec315e4a8ec51439272ee697f47a2', 1),
        ('observers/observer_runs', 'view', 'observer_runs', null, '42c3d8c94e7491aa97618626249294849b04878950dabd9a44acfd4e9573c959', 1),
        ('processes/live_leases', 'view', 'live_leases', null, 'f1337701ad4bc19ce40c5efd5e99416d7dbb6ee5293cffc502368df4dedcdead', 1),
        ('subscriptions/checkpoints', 'view', 'checkpoints', null, 'e91660fff1aad61f2889ddc2b71abb9a1bfd1fedb8d65854fc4bd3d6b698c234', 1),

@@ -11,6 +11,7 @@ interface Options {
   readonly grantEmit?: string[]
   readonly grantRun?: string[]
   readonly grantMonitor?: string[]
+  readonly grantRead?: string[]
   readonly stream?: string[]
   readonly adoptStreams?: boolean
   readonly dryRun?: boolean
@@ -25,6 +26,7 @@ export function define(command: Command): void {
       '--grant-monitor <role...>',
       'roles that see sessions of others, to say what holds the log back; needs a superuser',
     )
+    .option('--grant-read <role...>', 'roles that may read the events of one tenant at a time')
     .addOption(new Option('--stream <type...>', 'aggregate types to keep as streams').argParser(collect))
     .option('--adopt-streams', 'take over plain events of those types that exist already')
     .option('--dry-run', 'list what would be applied, and do nothing')
@@ -105,7 +107,7 @@ function countFiles(files: readonly string[]): string {
 }
 
 interface Grant {
-  readonly right: 'emit' | 'run' | 'monitor'
+  readonly right: 'emit' | 'run' | 'monitor' | 'read'
   readonly role: string
   readonly error: string | null
 }
@@ -113,13 +115,14 @@ interface Grant {
 /** Role by role: one that does not exist must not keep the others from their rights. */
 async function grantAll(
   ac: Aftercommit,
-  { grantEmit = [], grantRun = [], grantMonitor = [] }: Options,
+  { grantEmit = [], grantRun = [], grantMonitor = [], grantRead = [] }: Options,
   output: Output,
 ): Promise<Grant[]> {
   const wanted = [
     ...grantEmit.map((role) => ({ right: 'emit' as const, role, request: { grantEmit: [role] } })),
     ...grantRun.map((role) => ({ right: 'run' as const, role, request: { grantRun: [role] } })),
     ...grantMonitor.map((role) => ({ right: 'monitor' as const, role, request: { grantMonitor: [role] } })),
+    ...grantRead.map((role) => ({ right: 'read' as const, role, request: { grantRead: [role] } })),
   ]
   const grants: Grant[] = []
   for (const { right, role, request } of wanted) {
