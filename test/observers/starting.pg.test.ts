@@ -1,9 +1,13 @@
 /** What a process that starts knows from its first event on. */
-import { expect, test } from 'vitest'
+import { execFileSync } from 'node:child_process'
+import { beforeAll, expect, test } from 'vitest'
 import type { Aftercommit } from '../../src/instance.ts'
 import { openSubscriptions } from '../subscriptions/support/open-subscriptions.ts'
+import { buildPackage } from '../support/build.ts'
 import { eventually } from '../support/eventually.ts'
 import { collectingLogger } from '../support/logger.ts'
+
+beforeAll(buildPackage)
 
 const rule = { name: 'erp', on: 'lamp.lit', actions: [{ type: 'custom', name: 'call', handler: 'call' }] }
 
@@ -99,4 +103,19 @@ test('names at start and in doctor each SQL function that actions need and canno
   expect((await ac.doctor()).filter(({ check }) => check === 'actions')).toEqual([])
   await emit('a')
   await eventually(async () => (await sql.query('select from billed')).rowCount === 1)
+})
+
+test('a process with a webhook in force has loaded what calls need before its first event', async () => {
+  const { url } = await openSubscriptions()
+  const script = `
+    import { createRequire } from 'node:module'
+    import { createAftercommit } from 'aftercommit'
+    const ac = createAftercommit({ database: ${JSON.stringify(url)} })
+    await ac.observers.add({ name: 'erp', on: 'lamp.lit', actions: [{ type: 'webhook', url: 'https://erp.example.com/hook' }] })
+    await ac.start()
+    const { cache } = createRequire(import.meta.url)
+    console.log(Object.keys(cache).some((path) => path.includes('/undici/')))
+    await ac.stop()`
+  const said = execFileSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' })
+  expect(said.trim().split('\n').at(-1)).toBe('true')
 })

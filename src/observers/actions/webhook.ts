@@ -72,6 +72,7 @@ function prepare(config: WebhookConfig, context: ActionContext): PreparedAction 
   return {
     destination,
     singleAttempt: !config.retry,
+    ready: () => guarded.open(),
     async run(request) {
       const began = clock.monotonic()
       const now = clock.now()

@@ -46,6 +46,8 @@ export function toTarget({ origin, pathname, search }: URL): Target {
 }
 
 export interface Http {
+  /** Loads the client, so that the first request does not wait for it. */
+  open(): Promise<void>
   send(request: HttpRequest): Promise<Answer>
   /** Ends what is under way. May be called twice. */
   close(): Promise<void>
@@ -80,7 +82,7 @@ export function createHttp({ rules, clock, dns = {}, ca, limits = {} }: HttpOpti
   let client: { readonly agent: Agent; readonly dialer: Dialer } | undefined
   let isClosed = false
 
-  /** undici is loaded with the first request: to check a file of rules nothing is sent. */
+  /** To check a file of rules nothing is sent, so undici is not loaded for it. */
   async function openClient(): Promise<NonNullable<typeof client>> {
     const { Agent, buildConnector } = await import('undici')
     if (client) return client
@@ -101,6 +103,9 @@ export function createHttp({ rules, clock, dns = {}, ca, limits = {} }: HttpOpti
   }
 
   return {
+    async open() {
+      if (!client) await openClient()
+    },
     async send(request) {
       const leave = await gate.enter(request.signal)
       try {
