@@ -12,6 +12,7 @@ import { type SchemaName, schemaName } from './identifiers.ts'
 import { shareIdentity } from './identity.ts'
 import { createPool, type Pool, type PoolStats } from './pool.ts'
 import { openSession, type Session } from './session.ts'
+import { selectActiveBackends } from './statements.ts'
 
 export interface DatabaseOptions {
   database: TargetSource
@@ -48,6 +49,9 @@ export interface Database extends Pool {
   readonly logger: Logger
 }
 
+/** For the question which backends work: the server answers it from memory. */
+const PROBE_MS = 3_000
+
 export function createDatabase({
   database,
   directDatabase = database,
@@ -68,7 +72,30 @@ export function createDatabase({
   const safeLogger = redacting(logger)
   const settings: ConnectionSettings = { target: database, ssl, applicationName, connectTimeoutMs, queryTimeoutMs }
   const commits = createCommits()
-  const shared = { schema: name.quoted, settings, logger: safeLogger, clock, commits, currentTraceparent }
+  const openOwn: Database['openSession'] = (role, options = {}) =>
+    openSession({
+      role,
+      schema: name.quoted,
+      settings: { ...settings, target: directDatabase, ...options },
+      onHookError: (error) => safeLogger.error({ err: error }, 'an onCommit hook failed; the commit stands'),
+    })
+  const selectWorking = async (pids: readonly number[]) => {
+    const session = await openOwn('probe', { queryTimeoutMs: PROBE_MS })
+    try {
+      return await selectActiveBackends(session, pids)
+    } finally {
+      session.destroy()
+    }
+  }
+  const shared = {
+    schema: name.quoted,
+    settings,
+    logger: safeLogger,
+    clock,
+    commits,
+    currentTraceparent,
+    selectWorking,
+  }
   const work = createPool({ ...shared, role: 'work', size: poolSize })
   const control = createPool({ ...shared, role: 'control', size: controlPoolSize })
   shareIdentity(control, work)
@@ -78,13 +105,7 @@ export function createDatabase({
     schemaName: name,
     control,
     commits,
-    openSession: (role, options = {}) =>
-      openSession({
-        role,
-        schema: name.quoted,
-        settings: { ...settings, target: directDatabase, ...options },
-        onHookError: (error) => safeLogger.error({ err: error }, 'an onCommit hook failed; the commit stands'),
-      }),
+    openSession: openOwn,
     distrust() {
       work.distrust()
       control.distrust()

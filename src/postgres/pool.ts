@@ -21,6 +21,7 @@ import { mayPrepare, runRepeated } from './prepared.ts'
 import type { Parameter, Queryable, QueryOptions, QueryResult } from './queryable.ts'
 import { endsSession, sqlstateOf } from './sqlstate.ts'
 import { runTransaction, type Transaction, type TransactionOptions } from './transaction.ts'
+import { type SelectWorking, tryConnections } from './trial.ts'
 import { type DecideTrip, runTwoTrips, type Statement } from './two-trips.ts'
 
 export interface Pool extends Queryable {
@@ -30,8 +31,8 @@ export interface Pool extends Queryable {
   /** A transaction in two round trips; see two-trips.ts. */
   twoTrips<First, Last>(first: Statement, decide: DecideTrip<First>): Promise<Last | undefined>
   /**
-   * Another connection to the server went silent, and TCP tells of that only after minutes. Ends the connections that wait
-   * for use, and in the reserved pool each that has been waiting for an answer for 5 s: all statements there are short.
+   * Another connection to the server went silent. Ends the connections that wait for use, and in the reserved pool each that
+   * has been waiting for an answer for 5 s: all statements there are short. The others that wait are put on trial.
    */
   distrust(): void
   stats(): PoolStats
@@ -57,11 +58,14 @@ export interface PoolOptions {
   clock: Clock
   /** Shared by the pools of one database. */
   commits: Commits
+  selectWorking: SelectWorking
   /** Asked at BEGIN; the trace is told to the database, for events that it writes. */
   currentTraceparent?: (() => string | undefined) | undefined
 }
 
 const STUCK_MS = 5_000
+/** A pool whose connections went silent this lately is not exhausted by its users. */
+const SILENT_MS = 30_000
 
 export function createPool({
   role,
@@ -71,6 +75,7 @@ export function createPool({
   logger,
   clock,
   commits,
+  selectWorking,
   currentTraceparent,
 }: PoolOptions): Pool {
   const clients = new Set<Client>()
@@ -81,6 +86,8 @@ export function createPool({
   let closing: Promise<void> | undefined
   /** Since when connections are in use, by the clock that never jumps. */
   const usedSince = new Map<Client, number>()
+  /** When a connection to the server was last found dead. */
+  let distrustedAt = Number.NEGATIVE_INFINITY
 
   async function open(): Promise<PgPool> {
     const driver = await loadDriver()
@@ -117,6 +124,9 @@ export function createPool({
 
   function noConnection(cause: unknown, pool: PgPool): AftercommitError {
     const busy = pool.totalCount >= size && sqlstateOf(cause) === undefined && isWaitTimeout(cause)
+    if (busy && clock.monotonic() - distrustedAt < SILENT_MS) {
+      return unreachable(target, new Error('connections to it went silent and are made anew'))
+    }
     if (busy) {
       const waited = formatDuration(settings.connectTimeoutMs)
       return new AftercommitError(
@@ -189,6 +199,11 @@ export function createPool({
         const since = usedSince.get(client)
         if (since === undefined || (role === 'control' && since <= stuckBefore)) destroyClient(client)
       }
+      distrustedAt = clock.monotonic()
+      tryConnections([...usedSince.keys()], { clock, selectWorking }).then(
+        (dead) => dead > 0 && logger.warn({ role, connections: dead }, 'connections went silent and were ended'),
+        (error) => logger.debug({ role, err: error }, 'silent connections could not be judged'),
+      )
     },
     stats: () => ({
       size,

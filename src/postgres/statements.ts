@@ -66,3 +66,16 @@ export async function notify(db: Queryable, channel: string, payload: string): P
 
 /** SQL: the start of the server that answers. After a failover the same term may stand for another history. */
 export const SERVER = `extract(epoch from pg_catalog.pg_postmaster_start_time())::text`
+
+/** Those of these backends that are at a statement now. A role sees the states of its own backends. */
+export async function selectActiveBackends(db: Queryable, pids: readonly number[]): Promise<Set<number>> {
+  const { rows } = await db.query<{ pid: number }>(
+    `select pid
+       from pg_catalog.pg_stat_activity
+      where pid = any (array(select pg_catalog.jsonb_array_elements_text(($1::text)::jsonb)::integer))
+        and state is distinct from 'idle'
+        and state is distinct from 'idle in transaction'`,
+    [JSON.stringify(pids)],
+  )
+  return new Set(rows.map(({ pid }) => Number(pid)))
+}

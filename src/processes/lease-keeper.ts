@@ -20,7 +20,7 @@ import {
   type Service,
   type ServiceState,
 } from '../runtime/index.ts'
-import { GONE_AFTER_MS, nextLookMs, RENEW_MS, SAFE_MS, STANDBY_WATCH_MS } from './numbers.ts'
+import { GONE_AFTER_MS, nextLookMs, RENEW_MS, SAFE_MS, SILENT_MS, STANDBY_WATCH_MS } from './numbers.ts'
 import {
   beginLease,
   endGoneLeases,
@@ -139,7 +139,8 @@ export class LeaseKeeper implements Service, ProcessLease {
       const sentAt = clock.monotonic()
       const renew = gained !== this.#renewedUnder || sentAt - this.#renewedAt >= RENEW_MS - STANDBY_WATCH_MS / 2
       const process = this.#options.info.process
-      const seen = await lookAtLeases(this.#options.database.control, { process, lease, locked: possible, renew })
+      const looking = lookAtLeases(this.#options.database.control, { process, lease, locked: possible, renew })
+      const seen = await this.#suspicious(looking)
       if (!seen.held) {
         this.#lose()
         continue
@@ -152,6 +153,17 @@ export class LeaseKeeper implements Service, ProcessLease {
       if (begins || !wasAble) for (const { onHeld } of this.#watchers) onHeld?.()
       await this.#watchOthers(seen)
       await context.wait(this.#nextLookMs(seen))
+    }
+  }
+
+  /** The one statement that every process sends all the time: without an answer for 5 s the connections are put on trial. */
+  async #suspicious<T>(asked: Promise<T>): Promise<T> {
+    const { clock, database } = this.#options
+    const cancel = clock.setTimer(SILENT_MS, () => database.distrust())
+    try {
+      return await asked
+    } finally {
+      cancel()
     }
   }
 

@@ -26,6 +26,9 @@ export const WATCH_MS = 2_000
 /** A process that stands by for another one's work looks this often. */
 export const STANDBY_WATCH_MS = 1_000
 
+/** A renewal without an answer for this long says that connections may be dead. Less than the lease less one renewal. */
+export const SILENT_MS = 5_000
+
 export interface LookWords {
   /** How many other processes have a lease. */
   readonly others: number

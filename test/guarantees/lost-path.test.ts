@@ -15,7 +15,7 @@ import { fulfilment } from '../workflows/support/fulfilment.ts'
 const LONG_SECONDS = process.env.AFTERCOMMIT_PATH_SECONDS
 const SECONDS = Number(LONG_SECONDS ?? 2)
 /** The long form also plays a path that swallows everything: a process needs 15 s to notice that nobody answers. */
-const WAYS = LONG_SECONDS === undefined ? (['lose'] as const) : (['lose', 'blackhole'] as const)
+const WAYS = LONG_SECONDS === undefined ? (['lose', 'strand'] as const) : (['lose', 'strand', 'blackhole'] as const)
 const GAMES = [1, 2].flatMap((processes) => WAYS.map((way) => ({ processes, way })))
 const DEADLINE = { deadline: 60_000 }
 

@@ -175,6 +175,35 @@ describe('a bad network', () => {
     expect(await answer(db)).toBe(1)
   })
 
+  test('connections in doubt: a statement whose backend waits for us is ended, one that the server works on is not', async () => {
+    const { proxy, db } = await openThroughProxy({ poolSize: 3 })
+    await answer(db)
+    proxy.strand()
+    const silent = db.query('select 1')
+    const worked = db.query<{ n: number }>('select 1 as n from pg_sleep(4)')
+    await eventually(() => db.poolStats().work.open === 2 && db.poolStats().work.idle === 0)
+    db.distrust()
+    await expect(silent).rejects.toThrow()
+    expect((await worked).rows).toEqual([{ n: 1 }])
+  })
+
+  test('a pool whose connections went silent is not called exhausted', async () => {
+    const { proxy, db } = await openThroughProxy({ poolSize: 1, connectTimeoutMs: 1_000 })
+    await answer(db)
+    proxy.strand()
+    const silent = db.query('select 1')
+    silent.catch(() => {})
+    await eventually(() => db.poolStats().work.idle === 0)
+    const waits = db.query('select 2')
+    db.distrust()
+    await expect(waits).rejects.toMatchObject({
+      code: 'DATABASE_UNREACHABLE',
+      message: expect.stringContaining('silent'),
+    })
+    await expect(silent).rejects.toThrow()
+    expect(await answer(db)).toBe(1)
+  })
+
   test('a server that accepts and never answers is unreachable after the connect timeout', async () => {
     const { proxy, db } = await openThroughProxy({ connectTimeoutMs: 200 })
     proxy.blackhole()

@@ -62,7 +62,14 @@ export class Path {
       this.#query(text, values) as Promise<QueryResult<Row>>
     const pool = { schema: 'db', query, transaction: (work: Work) => this.#transaction(work) }
     const { clock } = this.#parts.process
-    const database = { ...pool, control: pool, commits: this.commits, clock, schemaName: { channel: 'db' } }
+    const database = {
+      ...pool,
+      control: pool,
+      commits: this.commits,
+      clock,
+      schemaName: { channel: 'db' },
+      distrust() {},
+    }
     return database as unknown as Database
   }
 

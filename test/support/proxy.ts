@@ -21,6 +21,8 @@ export interface Proxy {
    * the connections of a host.
    */
   lose(): void
+  /** What the open connections send vanishes and nobody is told; new ones work, as behind a firewall that forgot the others. */
+  strand(): void
   /** Connections are reset, new ones too. */
   reset(): void
   /** Connections are reset after the server has sent `bytes` more. */
@@ -45,6 +47,7 @@ interface Link {
   client: Socket
   server: Socket
   committing: boolean
+  stranded: boolean
   held: { to: Socket; chunk: Buffer }[]
 }
 
@@ -58,7 +61,7 @@ export async function createProxy(url: string): Promise<Proxy> {
 
   const listener = createServer((client) => {
     accepted += 1
-    const link: Link = { client, server: dial(upstream.dial), committing: false, held: [] }
+    const link: Link = { client, server: dial(upstream.dial), committing: false, stranded: false, held: [] }
     links.add(link)
     client.on('data', (chunk) => forward(link, link.server, chunk))
     link.server.on('data', (chunk) => forward(link, client, chunk))
@@ -69,7 +72,7 @@ export async function createProxy(url: string): Promise<Proxy> {
       from.on('error', () => to.destroy())
       from.on('close', () => {
         // On a lost path not even the end of a connection gets through.
-        if (mode.kind === 'blackhole' || mode.kind === 'lose') kept.add(link.server)
+        if (link.stranded || mode.kind === 'blackhole' || mode.kind === 'lose') kept.add(link.server)
         else to.destroy()
         links.delete(link)
       })
@@ -79,6 +82,7 @@ export async function createProxy(url: string): Promise<Proxy> {
 
   function forward(link: Link, to: Socket, chunk: Buffer): void {
     const toClient = to === link.client
+    if (link.stranded) return
     if (mode.kind === 'stall') link.held.push({ to, chunk })
     else if (mode.kind === 'delay') setTimeout(() => to.write(chunk), mode.ms)
     else if (mode.kind === 'reject') link.client.end(mode.answer)
@@ -126,6 +130,9 @@ export async function createProxy(url: string): Promise<Proxy> {
     stall: () => setMode({ kind: 'stall' }),
     blackhole: () => setMode({ kind: 'blackhole' }),
     lose: () => setMode({ kind: 'lose' }),
+    strand() {
+      for (const link of links) link.stranded = true
+    },
     reset: () => setMode({ kind: 'reset' }),
     cutAfter: (bytes) => setMode({ kind: 'cutAfter', bytes }),
     cutOnCommit: () => setMode({ kind: 'cutOnCommit' }),
