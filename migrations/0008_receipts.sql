@@ -20,5 +20,7 @@ select id, generation, definition, updated_at from :schema.subscriptions;
 create index letters_event on :schema.letters (event_id);
 -- Dead letters of effects and timers are found by the event of their workflow.
 create index letters_asked on :schema.letters ((delivery ->> 'event_id')) where delivery is not null;
+-- Lists, counts and causes of what waits for an operator.
+create index letters_dead on :schema.letters (id) where status = 'dead';
 create index deliveries_event on :schema.deliveries (event_id) where event_id is not null;
 create index audit_seeks on :schema.audit (target, at) where what in ('subscription.seek', 'subscription.fast-forward');

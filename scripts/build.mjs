@@ -39,6 +39,7 @@ if (isUpToDate(inputs)) {
     removeStale(source, out)
     await step(name, () => runTool('tsc', ['-p', project]))
   }
+  await step('page of the console', () => run(process.execPath, ['scripts/build-console.mjs']))
   await step('bundle', bundle)
   if (existsSync(join(root, command))) chmodSync(join(root, command), 0o755)
   writeStamp(inputs)
@@ -76,6 +77,8 @@ function hashInputs() {
     ...packages.flatMap(({ source, project }) => [...listFiles(source), project]),
     ...listFiles('migrations'),
     ...listFiles('sql'),
+    ...listFiles('web-console'),
+    'scripts/build-console.mjs',
     'scripts/build.mjs',
     'scripts/embed-migrations.mjs',
     'node_modules/rolldown/package.json',

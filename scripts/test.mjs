@@ -24,7 +24,7 @@ let missingPrograms = []
 await step('programs', () => getPrograms())
 const built = await step('build', () => run(process.execPath, ['scripts/build.mjs'], { env }))
 await step('lint', () => runTool('biome', ['check', '--error-on-warnings', '.'], { env }))
-await step('types', () => runTool('tsc', ['-p', 'tsconfig.json', '--noEmit'], { env }))
+await step('types', async () => (await types('tsconfig.json')) || (await types('web-console/tsconfig.json')))
 if (built) await step('tests', () => runTool('vitest', vitestArguments(), { env }))
 
 const failed = summarise()
@@ -37,6 +37,10 @@ async function step(name, work) {
   const passed = (await work()) === 0
   steps.push({ name, passed, took: seconds(started) })
   return passed
+}
+
+function types(project) {
+  return runTool('tsc', ['-p', project, '--noEmit'], { env })
 }
 
 function vitestArguments() {

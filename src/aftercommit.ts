@@ -31,6 +31,7 @@ import { type AftercommitOptions, relayDefaults, withDefaults } from './options.
 import {
   addressOf,
   assertSameDatabase,
+  createAudit,
   createDatabase,
   createDatabaseTime,
   grantMonitor,
@@ -372,6 +373,7 @@ export function createAftercommit<D extends EventDefinitions = EventDefinitions>
     workflows: workflowsPart.workflows,
     schedules: { add: schedules.add, remove: schedules.remove, list: schedules.list },
     search: { ...createSearch(database), reindex: observing.reindex },
+    audit: createAudit(database),
     deadLetters,
     deliveries,
     receipt: createReceipts({ database, clock, log, deliveries, deadLetters }),

@@ -17,6 +17,7 @@ export type {
   DeadLetters,
   ErrorRecord,
   LetterAction,
+  LetterCause,
   LetterFilter,
   LetterKind,
   LetterStatus,
@@ -164,6 +165,9 @@ export {
 } from './observers-on-demand.ts'
 export type { AftercommitOptions, DeadLetterOptions, LogOptions, ObserversOptions, RuntimeOptions } from './options.ts'
 export {
+  type Audit,
+  type AuditedAct,
+  type AuditFilter,
   type CallerSession,
   type CallerTransaction,
   type Finding,
@@ -178,6 +182,7 @@ export type { Push, PushDevice, PushSubscriptionInput } from './push/index.ts'
 export {
   type ActionPart,
   type CausedEvent,
+  type Mark,
   type ObserverPart,
   type OpenItem,
   type Reaction as ReceiptReaction,

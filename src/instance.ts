@@ -9,6 +9,7 @@ import type { Live } from './live/index.ts'
 import type { EmitInput, Emitted, Log, Status, UpkeepReport } from './log/index.ts'
 import type { Observers, ReindexOptions, ReindexReport } from './observers-on-demand.ts'
 import type {
+  Audit,
   CallerSession,
   CallerTransaction,
   Finding,
@@ -171,6 +172,8 @@ export interface Aftercommit<D extends EventDefinitions = EventDefinitions> {
    * the events it caused. `receipt.settled()` waits until nothing is open.
    */
   readonly receipt: Receipts
+  /** What operators did by hand, with who and why. */
+  readonly audit: Audit
   readonly deadLetters: DeadLetters
   /** Durable work that is not done: look at it, hurry it, cancel it, pause it. */
   readonly deliveries: Deliveries

@@ -139,6 +139,7 @@ function typeCheck(all: Block[]): string[] {
   }
   const paths = {
     aftercommit: [`${root}src/index.ts`],
+    'aftercommit/console': [`${root}src/console/index.ts`],
     'aftercommit/client': [`${root}src/client/index.ts`],
     'aftercommit/redis': [`${root}src/adapters/redis/index.ts`],
     'aftercommit/testing': [`${root}src/testing/index.ts`],

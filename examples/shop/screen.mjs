@@ -17,11 +17,12 @@ export function createScreen(stream) {
       }
       if (words[step]) write(dim(`· ${words[step]}`))
     },
-    ready(server, orders) {
+    ready(server, urls) {
       write('')
       write(`${paint(1, 'aftercommit')} demo shop, ready in ${((performance.now() - began) / 1000).toFixed(1)} s`)
       write(dim(`  PostgreSQL ${server.version} in ${server.dataDir}`))
-      write(`  live order screen: ${paint(36, orders)}`)
+      write(`  console:           ${paint(36, urls.console)}   see an order arrive, open it, find what waits`)
+      write(`  live order screen: ${paint(36, urls.orders)}   place an order, break the courier, mend it`)
       write(dim('  every line below is an event that was committed; Ctrl-C stops'))
       write('')
       write(dim('position  time      event          order     what'))

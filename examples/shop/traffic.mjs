@@ -12,7 +12,7 @@ export async function placeOrders(ac, signal) {
 }
 
 /** The order and its event are one transaction: both are there, or neither. */
-async function placeOrder(ac) {
+export async function placeOrder(ac) {
   const id = randomUUID().slice(0, 8)
   const aggregate = { type: 'order', id }
   const customer = pick(customers)
@@ -28,6 +28,7 @@ async function placeOrder(ac) {
       tx.emit('order.shipped', { aggregate, payload: { carrier: pick(['bike', 'train', 'ship']) } }),
     )
   }
+  return id
 }
 
 class PaymentRefused extends Error {}

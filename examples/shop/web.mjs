@@ -13,11 +13,12 @@ const types = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/cs
  * Answers the address it is served at. A port that is taken is no reason not to start: another one is. `onText` is told of
  * messages to the gateway that stands for a provider of SMS.
  */
-export async function serveOrders(ac, { port, onText }) {
+export async function serveOrders(ac, { port, onText, onCourier, placeOrder }) {
+  const courier = { isBroken: false }
   // Everything here is shown to whoever may open this page, and that is this machine alone.
   const feed = ac.live.sse({ on: ['order.*'], authorize: () => 'visitor' })
   const server = createServer((req, res) => {
-    answer(ac, { feed, onText }, req, res).catch(() => {
+    answer(ac, { feed, onText, onCourier, placeOrder, courier }, req, res).catch(() => {
       if (!res.headersSent) res.writeHead(500)
       res.end()
     })
@@ -36,10 +37,21 @@ export async function serveOrders(ac, { port, onText }) {
   }
 }
 
-async function answer(ac, { feed, onText }, req, res) {
+async function answer(ac, { feed, onText, onCourier, placeOrder, courier }, req, res) {
   const { pathname, searchParams } = new URL(req.url, 'http://shop')
   if (pathname === '/live') return feed.node(req, res)
-  if (req.method === 'POST') return takeText(onText, req, res)
+  if (req.method === 'POST') {
+    if (pathname === '/courier/pickups') return takeParcel(courier, req, res)
+    if (!isOwnPage(req)) return takeText(onText, req, res)
+    if (pathname === '/orders') return sendJson(res, { id: await placeOrder(ac).catch(() => null) })
+    if (pathname === '/courier/break' || pathname === '/courier/mend') {
+      courier.isBroken = pathname.endsWith('break')
+      onCourier(courier.isBroken)
+      return sendJson(res, courier)
+    }
+    return void res.writeHead(404).end()
+  }
+  if (pathname === '/courier') return sendJson(res, courier)
   if (pathname === '/orders') return sendJson(res, await latestOrders(ac, searchParams.get('q') ?? ''))
   if (pathname === '/sales') return sendJson(res, await sales(ac))
   const asset = toAsset(pathname)
@@ -98,4 +110,15 @@ async function takeText(onText, req, res) {
   onText(new URLSearchParams(body).get('Body'))
   res.writeHead(201, { 'content-type': 'application/json' })
   res.end(JSON.stringify({ sid: `SM${randomUUID().replaceAll('-', '')}`, status: 'queued' }))
+}
+
+/** A button of the page, and no page of somebody else. */
+function isOwnPage(req) {
+  return req.headers['sec-fetch-site'] === 'same-origin'
+}
+
+/** The courier: takes a parcel, or answers 503 while it is broken. */
+async function takeParcel(courier, req, res) {
+  for await (const _ of req);
+  res.writeHead(courier.isBroken ? 503 : 202).end()
 }

@@ -61,3 +61,9 @@ function toMsOrNaN(text: string): number {
     return Number.NaN
   }
 }
+
+export function toPort(text: string): number {
+  const port = Number(text)
+  if (/^\d{1,5}$/.test(text) && port <= 65_535) return port
+  throw new InvalidArgumentError('Give a port from 0 to 65535.')
+}

@@ -23,6 +23,11 @@ export const verbs: readonly Verb[] = [
     load: () => import('./commands/doctor.ts'),
   },
   {
+    name: 'console',
+    summary: 'a page to watch and steer it all, on this machine',
+    load: () => import('./commands/console.ts'),
+  },
+  {
     name: 'receipt',
     summary: 'everything that followed one event, and what moves the rest',
     load: () => import('./commands/receipt.ts'),

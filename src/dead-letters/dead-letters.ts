@@ -4,7 +4,7 @@ import { toWire } from '../events/index.ts'
 import { type Database, recordAudit } from '../postgres/index.ts'
 import type { DeadLetter } from './letter.ts'
 import { markLetters } from './redrive.ts'
-import { countLetters, type LetterFilter, selectLetters } from './statements.ts'
+import { countLetters, type LetterCause, type LetterFilter, selectCauses, selectLetters } from './statements.ts'
 
 export interface LetterAction {
   /** Who does it; for the record. */
@@ -15,7 +15,10 @@ export interface LetterAction {
 export interface DeadLetters {
   /** Newest first, 100 unless told. `before` is the id of the last one of the page before. */
   list(filter?: LetterFilter & { limit?: number }): Promise<DeadLetter[]>
-  count(filter?: LetterFilter): Promise<number>
+  /** Exact, or at most `atMost`: a large count costs seconds. */
+  count(filter?: LetterFilter & { atMost?: number }): Promise<number>
+  /** Why the newest 10,000 dead letters died, the most frequent cause first. Default: 50 causes. */
+  causes(options?: { limit?: number }): Promise<LetterCause[]>
   show(id: bigint): Promise<DeadLetter | undefined>
   /** Asks the owner to run dead letters again, then what waits behind them, in order. Answers how many were marked. */
   redrive(which: bigint | readonly bigint[] | LetterFilter, action?: LetterAction): Promise<number>
@@ -50,7 +53,8 @@ export function createDeadLetters(db: Database, nudge: (owners: readonly string[
 
   return {
     list: async ({ limit = 100, ...filter } = {}) => selectLetters(db, filter, checkLimit(limit)),
-    count: (filter = {}) => countLetters(db, filter),
+    count: ({ atMost, ...filter } = {}) => countLetters(db, filter, atMost),
+    causes: async ({ limit = 50 } = {}) => selectCauses(db, checkLimit(limit)),
     show: async (id) => (await selectLetters(db, { ids: [id] }, 1))[0],
     redrive: (which, action = {}) => mark(which, 'redriving', action),
     discard: (which, action = {}) => mark(which, 'discarded', action),

@@ -35,5 +35,11 @@ export {
   selectMarkedOwners,
 } from './redrive.ts'
 export { pruneLetters } from './retention.ts'
-export { countOpenByOwner, countWaitingLetters, type LetterFilter, type WaitingLetters } from './statements.ts'
+export {
+  countOpenByOwner,
+  countWaitingLetters,
+  type LetterCause,
+  type LetterFilter,
+  type WaitingLetters,
+} from './statements.ts'
 export { type Burial, buryDelivery, writeLetter } from './write.ts'

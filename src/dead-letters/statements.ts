@@ -11,6 +11,7 @@ export interface LetterFilter {
   /** Part of the error's code, name or message. */
   readonly error?: string | undefined
   readonly eventId?: string | undefined
+  readonly eventIds?: readonly string[] | undefined
   /** Effects and timers whose workflow asked for them with one of these events. */
   readonly askedBy?: readonly string[] | undefined
   readonly ids?: readonly bigint[] | undefined
@@ -35,6 +36,10 @@ export function conditions(filter: LetterFilter): { where: string; values: Param
   add((p) => `l.status = ${p}`, filter.status)
   add((p) => `strpos(l.error::text, ${p}) > 0`, filter.error)
   add((p) => `l.event_id = ${p}`, filter.eventId)
+  add(
+    (p) => `l.event_id = any (array(select jsonb_array_elements_text(${p}::jsonb)))`,
+    filter.eventIds && JSON.stringify(filter.eventIds),
+  )
   add(
     (p) =>
       `(l.delivery is not null and l.delivery ->> 'event_id' = any (array(select jsonb_array_elements_text(${p}::jsonb))))`,
@@ -70,10 +75,13 @@ export async function selectLetters(db: Queryable, filter: LetterFilter, limit: 
   return rows.map(toLetter)
 }
 
-export async function countLetters(db: Queryable, filter: LetterFilter): Promise<number> {
+/** Exact, or up to `atMost` where more are not of interest: a count of a million costs seconds. */
+export async function countLetters(db: Queryable, filter: LetterFilter, atMost?: number): Promise<number> {
   const { where, values } = conditions(filter)
   const { rows } = await db.query<{ count: string }>(
-    `select count(*)::text as count from ${db.schema}.letters l ${where}`,
+    atMost === undefined
+      ? `select count(*)::text as count from ${db.schema}.letters l ${where}`
+      : `select count(*)::text as count from (select from ${db.schema}.letters l ${where} limit ${Math.trunc(atMost)}) l`,
     values,
   )
   return Number(rows[0]!.count)
@@ -149,4 +157,51 @@ export async function countOpenByOwner(db: Queryable, kind: LetterKind): Promise
     [kind],
   )
   return new Map(rows.map(({ owner, count }) => [owner, Number(count)]))
+}
+
+/** Dead letters of one cause. */
+export interface LetterCause {
+  readonly kind: LetterKind
+  readonly owner: string
+  readonly code: string
+  readonly message: string
+  /** Among the newest 10,000 dead letters. */
+  readonly count: number
+  /** Keys whose later events wait behind one of them. */
+  readonly parkedKeys: number
+  readonly oldest: Date
+  readonly newest: Date
+  /** The newest of them. */
+  readonly sample: bigint
+}
+
+/** Why the newest 10,000 dead letters died, the most frequent cause first. Digits of a message do not make another cause. */
+export async function selectCauses(db: Queryable, limit: number): Promise<LetterCause[]> {
+  const { rows } = await db.query<Record<string, string | number>>(
+    `with newest as materialized (
+       select l.id, l.kind, l.owner, l.key, l.parks, l.last_attempt_at, coalesce(l.error ->> 'code', l.error ->> 'name', '') as code,
+              left(l.error ->> 'message', 300) as message
+         from ${db.schema}.letters l
+        where l.status = 'dead'
+        order by l.id desc
+        limit 10000)
+     select kind, owner, code, (array_agg(message order by id desc))[1] as message, count(*)::integer as count,
+            (count(distinct key) filter (where parks))::integer as keys, ${ms('min(last_attempt_at)')} as oldest,
+            ${ms('max(last_attempt_at)')} as newest, max(id)::text as sample
+       from newest
+      group by kind, owner, code, regexp_replace(message, '[0-9]+', '0', 'g')
+      order by count(*) desc, max(id) desc
+      limit ${Math.trunc(limit)}`,
+  )
+  return rows.map((row) => ({
+    kind: row.kind as LetterKind,
+    owner: String(row.owner),
+    code: String(row.code),
+    message: String(row.message ?? ''),
+    count: Number(row.count),
+    parkedKeys: Number(row.keys),
+    oldest: new Date(Number(row.oldest)),
+    newest: new Date(Number(row.newest)),
+    sample: BigInt(row.sample!),
+  }))
 }

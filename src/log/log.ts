@@ -58,6 +58,8 @@ export interface ListOptions {
   readonly since?: Date | undefined
   /** Most events to give. Default: 20. */
   readonly limit?: number | undefined
+  /** Only events below this position: the next page begins at the last one of the page before. */
+  readonly before?: bigint | undefined
 }
 
 export interface LogStatus {
@@ -126,12 +128,21 @@ export function createLog<D extends EventDefinitions>(options: LogOptions): Log<
       })
     },
     tail: (tailOptions: TailOptions = {}) => follow(options, lift, tailOptions),
-    async list({ on, aggregate, correlationId, tenant, since, limit = 20 }: ListOptions = {}): Promise<AnyEvent[]> {
+    async list({
+      on,
+      aggregate,
+      correlationId,
+      tenant,
+      since,
+      before,
+      limit = 20,
+    }: ListOptions = {}): Promise<AnyEvent[]> {
       const start = since && (await findStart(database, since, await settledPosition(database)))
       const type = on && patternsToSql(on)
       const wanted = { type, correlationId, tenant, limit: checkLimit(limit), newestFirst: true }
-      if (aggregate !== undefined) return stream({ ...wanted, ...start, aggregate })
-      return select({ after: 0n, ...start, ...wanted, upTo: await selectHead(database) })
+      if (aggregate !== undefined) return stream({ ...wanted, ...start, aggregate, before })
+      const upTo = before === undefined ? await selectHead(database) : before - 1n
+      return select({ after: 0n, ...start, ...wanted, upTo })
     },
     async get(id: string) {
       const row = await selectEvent(database, id)

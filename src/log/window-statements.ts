@@ -62,6 +62,7 @@ export async function selectWindow(db: Queryable, wanted: WindowFilter): Promise
 export interface StreamFilter extends EventConditions {
   readonly aggregate: { readonly type: string; readonly id: string }
   readonly after?: bigint | undefined
+  readonly before?: bigint | undefined
   readonly limit: number
   readonly newestFirst?: boolean | undefined
 }
@@ -72,8 +73,9 @@ export interface StreamFilter extends EventConditions {
  * planner does not see the bounds, so that it never takes the aggregate for empty and sorts it.
  */
 export async function selectStream(db: Queryable, wanted: StreamFilter): Promise<EventRow[]> {
-  const { aggregate, after = 0n, limit, newestFirst = false } = wanted
-  const values = [aggregate.type, aggregate.id, after.toString(), LAST_POSITION]
+  const { aggregate, after = 0n, before, limit, newestFirst = false } = wanted
+  const upTo = before === undefined ? LAST_POSITION : (before - 1n).toString()
+  const values = [aggregate.type, aggregate.id, after.toString(), LAST_POSITION, upTo]
   const way = newestFirst ? 'desc' : 'asc'
   const order = `order by aggregate_type ${way}, aggregate_id ${way}, position ${way}`
   const { rows } = await db.query<EventRow>(
@@ -83,7 +85,7 @@ export async function selectStream(db: Queryable, wanted: StreamFilter): Promise
               where (aggregate_type, aggregate_id, position) >
                     ((select $1::text), (select $2::text), (select ($3::text)::bigint))
                 and (aggregate_type, aggregate_id, position) <=
-                    ((select $1::text), (select $2::text), (select ($4::text)::bigint))
+                    ((select $1::text), (select $2::text), (select ($5::text)::bigint))
               ${order}
               limit (select ($4::text)::bigint)) part
       where ${conditionsOf(wanted, values)}

@@ -8,7 +8,7 @@
  */
 export { toQueryable, toTransaction } from './adapters/index.ts'
 export type { CallerSession, CallerTransaction } from './adapters/session.ts'
-export { type AuditEntry, recordAudit } from './audit.ts'
+export { type Audit, type AuditEntry, type AuditedAct, type AuditFilter, createAudit, recordAudit } from './audit.ts'
 export { type Commits, type Committed, committedBetween } from './commits.ts'
 export { createDatabase, type Database, type DatabaseOptions } from './database.ts'
 export { createDatabaseTime, type DatabaseTime } from './database-time.ts'

@@ -19,4 +19,5 @@ export type {
   WorkPart,
 } from './receipt.ts'
 export { createReceipts, type ReceiptHandle, type Receipts, type Settlement, type SettleOptions } from './receipts.ts'
+export type { Mark } from './strips.ts'
 export { toReceiptJson } from './to-json.ts'

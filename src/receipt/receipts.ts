@@ -1,8 +1,10 @@
 /** `ac.receipt(id)`: reads a receipt, and waits until nothing of it is open. */
 import { AftercommitError } from '../errors.ts'
+import type { AnyEvent } from '../log/index.ts'
 import { type Clock, type Duration, toMs } from '../runtime/index.ts'
 import { type ReceiptParts, readReceipt } from './read-receipt.ts'
 import type { Receipt } from './receipt.ts'
+import { type Mark, readStrips } from './strips.ts'
 
 export interface SettleOptions {
   /** Default: '30s'. */
@@ -27,20 +29,25 @@ export interface ReceiptHandle extends Receipt {
   settled(options?: SettleOptions): Promise<Settlement>
 }
 
-export type Receipts = (eventId: string) => Promise<ReceiptHandle>
+export interface Receipts {
+  (eventId: string): Promise<ReceiptHandle>
+  /** One mark per reaction, for a list of events; by event id. */
+  strips(events: readonly AnyEvent[]): Promise<Map<string, Mark[]>>
+}
 
 const DEEPEST = 32
 const LOOK_EVERY_MS = 100
 const LOOK_AT_LEAST_MS = 1_000
 
 export function createReceipts(parts: ReceiptParts & { readonly clock: Clock }): Receipts {
-  return async (eventId) => {
+  const receipt = async (eventId: string): Promise<ReceiptHandle> => {
     if (typeof eventId !== 'string' || eventId === '') {
       throw new AftercommitError('BAD_OPTION', 'ac.receipt() needs the id of an event as text.')
     }
-    const receipt = await readReceipt(eventId, parts)
-    return { ...receipt, settled: (options = {}) => settle(eventId, parts, options) }
+    const found = await readReceipt(eventId, parts)
+    return { ...found, settled: (options = {}) => settle(eventId, parts, options) }
   }
+  return Object.assign(receipt, { strips: (events: readonly AnyEvent[]) => readStrips(events, parts) })
 }
 
 async function settle(

@@ -1,5 +1,12 @@
 /** Dead letters without a database, and the events that wait behind them. */
-import type { DeadLetter, DeadLetters, LetterAction, LetterFilter, NewLetter } from '../dead-letters/index.ts'
+import type {
+  DeadLetter,
+  DeadLetters,
+  LetterAction,
+  LetterCause,
+  LetterFilter,
+  NewLetter,
+} from '../dead-letters/index.ts'
 import { ownCopy, toWire } from '../events/index.ts'
 import type { AnyEvent } from '../log/index.ts'
 import { type Clock, createTestClock } from '../runtime/index.ts'
@@ -38,7 +45,10 @@ export function createMemoryDeadLetters(store: LetterStore, marked: () => Promis
         .select(filter)
         .slice(0, limit)
         .map((one) => store.show(one)),
-    count: async (filter = {}) => store.select(filter).length,
+    count: async ({ atMost = Number.POSITIVE_INFINITY, ...filter } = {}) =>
+      Math.min(store.select(filter).length, atMost),
+    causes: async ({ limit = 50 } = {}) =>
+      toCauses(store.select({ status: 'dead' }).map((one) => store.show(one))).slice(0, limit),
     show: async (id) => store.select({ ids: [id] }).map((one) => store.show(one))[0],
     redrive: (which, action = {}) => mark(which, 'redriving', action),
     discard: (which, action = {}) => mark(which, 'discarded', action),
@@ -46,6 +56,25 @@ export function createMemoryDeadLetters(store: LetterStore, marked: () => Promis
       for (const letter of store.select(filter)) yield toExport(store.show(letter))
     },
   }
+}
+
+function toCauses(letters: readonly DeadLetter[]): LetterCause[] {
+  const groups = new Map<string, DeadLetter[]>()
+  for (const letter of letters) {
+    const { code = letter.error.name, message } = letter.error
+    const cause = JSON.stringify([letter.kind, letter.owner, code, message.replace(/\d+/g, '0')])
+    groups.set(cause, [...(groups.get(cause) ?? []), letter])
+  }
+  return [...groups.values()]
+    .map((group) => {
+      const times = group.map(({ lastAttemptAt }) => lastAttemptAt.getTime())
+      const { id, kind, owner, error } = group[0]!
+      const parkedKeys = new Set(group.filter(({ waiting }) => waiting > 0).map(({ key }) => key)).size
+      const { code = error.name, message } = error
+      const [oldest, newest] = [new Date(Math.min(...times)), new Date(Math.max(...times))]
+      return { kind, owner, code, message, count: group.length, parkedKeys, oldest, newest, sample: id }
+    })
+    .sort((a, b) => b.count - a.count)
 }
 
 export class LetterStore {

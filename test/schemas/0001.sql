@@ -773,10 +773,12 @@ select id, generation, definition, updated_at from "aftercommit".subscriptions;
 create index letters_event on "aftercommit".letters (event_id);
 -- Dead letters of effects and timers are found by the event of their workflow.
 create index letters_asked on "aftercommit".letters ((delivery ->> 'event_id')) where delivery is not null;
+-- Lists, counts and causes of what waits for an operator.
+create index letters_dead on "aftercommit".letters (id) where status = 'dead';
 create index deliveries_event on "aftercommit".deliveries (event_id) where event_id is not null;
 create index audit_seeks on "aftercommit".audit (target, at) where what in ('subscription.seek', 'subscription.fast-forward');
 insert into "aftercommit".migrations (version, name, checksum, applied_by, breaks_older)
-values (8, 'receipts', 'd194a3bfe6826c07b1db206060a5b15738cbe29b62e085bcc7f38b12838296b4',
+values (8, 'receipts', '821222d49ea3f6f43aecc0f1184f45a6a4d2dccd37e22f4d8b968642b36ff815',
         pg_catalog.concat_ws(' ', session_user, pg_catalog.current_setting('application_name')), false);
 commit;
 

@@ -29,6 +29,8 @@ connect({
   },
 })
 words.addEventListener('input', load)
+document.getElementById('place').addEventListener('click', place)
+document.getElementById('courier').addEventListener('click', toggleCourier)
 await Promise.all([load(), showSales()])
 
 /** The newest orders, or those that were searched for. */
@@ -90,4 +92,23 @@ function cell(text) {
   const made = document.createElement('td')
   made.textContent = text
   return made
+}
+
+async function place() {
+  const { id } = await (await fetch('/orders', { method: 'POST' })).json()
+  tell(id === null ? 'its payment was refused: rolled back, so it never happened' : `order ${id} was placed`)
+}
+
+/** While the courier is broken, webhooks wait behind its circuit; the console shows them. */
+async function toggleCourier({ target }) {
+  const isBroken = target.textContent.startsWith('Mend')
+  const courier = await (await fetch(isBroken ? '/courier/mend' : '/courier/break', { method: 'POST' })).json()
+  target.textContent = courier.isBroken ? 'Mend the courier' : 'Break the courier'
+  tell(
+    courier.isBroken ? 'the courier answers 503: see the console' : 'the courier answers again: what waited goes out',
+  )
+}
+
+function tell(text) {
+  document.getElementById('told').textContent = text
 }
