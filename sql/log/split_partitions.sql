@@ -1,6 +1,7 @@
 -- grants: run
--- Splits the open-ended last partition while it is empty. An append never waits for more than the short lock_timeout,
--- and never fails for want of a partition: until the split succeeds, rows go into the open one. Returns what was added.
+-- Splits the open-ended last partition while it is empty: the faster the log grows, the more room is made ahead. An append
+-- never waits for more than the short lock_timeout, and never fails for want of a partition: until the split succeeds, rows
+-- go into the open one. Returns what was added.
 create or replace function :schema.split_partitions() returns text[]
 language plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '50ms' as $aftercommit$
 declare
@@ -8,6 +9,11 @@ declare
   v_open_from bigint;
   v_from bigint;
   v_head bigint := (select last_value from :schema.positions);
+  -- Room for three times what came in the last minutes: a bulk load must not reach the open partition before the next upkeep.
+  v_ahead bigint := (
+    select least(greatest(v_size, 3 * (v_head - min(frontier))), 20 * v_size)
+      from :schema.frontier_marks
+     where at > clock_timestamp() - interval '3 minutes');
   v_name text;
   v_added text[] := '{}';
 begin
@@ -16,8 +22,8 @@ begin
     select coalesce(substring(pg_get_expr(c.relpartbound, c.oid) from 'FROM \(''?(\d+)')::bigint, 0) into v_open_from
       from pg_class c
      where c.oid = to_regclass(format('%I.events_open', :schema_literal));
-    -- Two partitions of room ahead of the head: the split happens long before the open one is written to.
-    if v_head + v_size < v_open_from then return v_added; end if;
+    -- At least two partitions of room ahead of the head: the split happens long before the open one is written to.
+    if v_head + v_ahead < v_open_from then return v_added; end if;
     if v_look = 1 then
       lock table :schema.events in access exclusive mode;
     end if;
@@ -42,7 +48,7 @@ begin
     execute format('alter table only %I.%I alter column position drop default', :schema_literal, v_name);
     v_added := v_added || v_name;
     v_from := v_from + v_size;
-    exit when v_head + v_size < v_from;
+    exit when v_head + v_ahead < v_from;
   end loop;
   execute format('create table %1$I.events_open partition of %1$I.events for values from (%2$s) to (maxvalue)',
     :schema_literal, v_from);

@@ -36,6 +36,26 @@ it('makes room for a head that has jumped over several partitions at once', asyn
   expect(await ac.upkeep()).toEqual(NOTHING)
 })
 
+it('makes the more room the faster the log grows, and at most twenty partitions of it', async () => {
+  const { ac, sql } = await openLog()
+  await makePartitionsSmall(sql)
+  const grow = (head: number, inThreeMinutes: number) =>
+    sql.query(`truncate aftercommit.frontier_marks; select setval('aftercommit.positions', ${head});
+      insert into aftercommit.frontier_marks (at, frontier)
+      values (clock_timestamp() - interval '1 hour', 0), (clock_timestamp() - interval '2 minutes', ${head - inThreeMinutes})`)
+  const openFrom = async () =>
+    (
+      await sql.query(`select substring(pg_get_expr(relpartbound, oid) from '\\d+')::integer as low
+      from pg_class where oid = 'aftercommit.events_open'::regclass`)
+    ).rows[0].low
+  await grow(450, 300)
+  await ac.upkeep()
+  expect(await openFrom()).toBe(1_400)
+  await grow(1_000, 900)
+  await ac.upkeep()
+  expect(await openFrom()).toBe(3_100)
+})
+
 it('forgets processes that nobody has heard of for a day', async () => {
   const { ac, sql } = await openLog()
   await sql.query(`insert into aftercommit.processes (process, host, pid, version, config_hash, heartbeat_at)

@@ -1817,8 +1817,9 @@ $aftercommit$;
 revoke all on function "aftercommit"."capture_value" from public;
 comment on function "aftercommit"."capture_value" is 'A value as jsonb, JSON null for null. An escaped NUL in json, which jsonb cannot hold, stays escaped as text; null for a value that jsonb cannot hold at all.';
 -- grants: run
--- Splits the open-ended last partition while it is empty. An append never waits for more than the short lock_timeout,
--- and never fails for want of a partition: until the split succeeds, rows go into the open one. Returns what was added.
+-- Splits the open-ended last partition while it is empty: the faster the log grows, the more room is made ahead. An append
+-- never waits for more than the short lock_timeout, and never fails for want of a partition: until the split succeeds, rows
+-- go into the open one. Returns what was added.
 create or replace function "aftercommit".split_partitions() returns text[]
 language plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '50ms' as $aftercommit$
 declare
@@ -1826,6 +1827,11 @@ declare
   v_open_from bigint;
   v_from bigint;
   v_head bigint := (select last_value from "aftercommit".positions);
+  -- Room for three times what came in the last minutes: a bulk load must not reach the open partition before the next upkeep.
+  v_ahead bigint := (
+    select least(greatest(v_size, 3 * (v_head - min(frontier))), 20 * v_size)
+      from "aftercommit".frontier_marks
+     where at > clock_timestamp() - interval '3 minutes');
   v_name text;
   v_added text[] := '{}';
 begin
@@ -1834,8 +1840,8 @@ begin
     select coalesce(substring(pg_get_expr(c.relpartbound, c.oid) from 'FROM \(''?(\d+)')::bigint, 0) into v_open_from
       from pg_class c
      where c.oid = to_regclass(format('%I.events_open', 'aftercommit'));
-    -- Two partitions of room ahead of the head: the split happens long before the open one is written to.
-    if v_head + v_size < v_open_from then return v_added; end if;
+    -- At least two partitions of room ahead of the head: the split happens long before the open one is written to.
+    if v_head + v_ahead < v_open_from then return v_added; end if;
     if v_look = 1 then
       lock table "aftercommit".events in access exclusive mode;
     end if;
@@ -1860,7 +1866,7 @@ begin
     execute format('alter table only %I.%I alter column position drop default', 'aftercommit', v_name);
     v_added := v_added || v_name;
     v_from := v_from + v_size;
-    exit when v_head + v_size < v_from;
+    exit when v_head + v_ahead < v_from;
   end loop;
   execute format('create table %1$I.events_open partition of %1$I.events for values from (%2$s) to (maxvalue)',
     'aftercommit', v_from);
@@ -1869,7 +1875,7 @@ begin
 end
 $aftercommit$;
 revoke all on function "aftercommit"."split_partitions" from public;
-comment on function "aftercommit"."split_partitions" is 'Splits the open-ended last partition while it is empty. An append never waits for more than the short lock_timeout, and never fails for want of a partition: until the split succeeds, rows go into the open one. Returns what was added.';
+comment on function "aftercommit"."split_partitions" is 'Splits the open-ended last partition while it is empty: the faster the log grows, the more room is made ahead. An append never waits for more than the short lock_timeout, and never fails for want of a partition: until the split succeeds, rows go into the open one. Returns what was added.';
 -- grants: emit
 -- Keeps empty partitions ahead of the head while many events are written; false where that has to wait for other sessions.
 create or replace function "aftercommit".make_room() returns boolean
@@ -4250,7 +4256,7 @@ values ('capture/register_capture', 'function', 'register_capture', null, '04a4b
        ('capture/capture_rows', 'function', 'capture_rows', null, '219bcc4e8b1e4942715e84979137d56ecfd7eec410fa0dbedb74fd64d29ec11b', 1),
        ('capture/capture_truncate', 'function', 'capture_truncate', null, '8ed1708b02d6bf56b69b7f37b2cddebb7acefe51741f5a3afb9cd5476b0a1a15', 1),
        ('capture/capture_value', 'function', 'capture_value', null, '0f33ec9751742e35d61bc97cdf06adc0574be264924f466ceaa63272065bba9b', 1),
-       ('log/split_partitions', 'function', 'split_partitions', null, '566596dc11ccb56a2058f77dec28818593dc277917267b64c1d41d2ba6a09fa2', 1),
+       ('log/split_partitions', 'function', 'split_partitions', null, '780005ff911510df3817d28ebf48c0028c880b79b994651112b276390374d599', 1),
        ('capture/make_room', 'function', 'make_room', null, '406d3a5dfa555143ad11febad525aefc9262deacb7c296983a857efe7b3dc9f0', 1),
        ('capture/unregister_capture', 'function', 'unregister_capture', null, '5dc6f4b8e38403fe4410f8f94b1e5c4ddf5f91f08de6f4a38d8a5e7d9fcb47ea', 1),
        ('capture/uncapture', 'function', 'uncapture', null, 'fb3d54317be6e523fb882127b7892f12cdc77aef286c0d92f449462eb06e7fad', 1),
