@@ -124,10 +124,11 @@ begin
     on conflict do nothing;
   end if;
   if p ? 'seen' then
-    insert into :schema.input_observations (type, id, input_id, input_type, input, redacted, outcome, rejection, version, events, decided_at)
+    insert into :schema.input_observations (type, id, input_id, input_type, input, redacted, outcome, rejection, version, events, decided_at, keep_until)
     values (p_type, p_id, p -> 'seen' ->> 'input_id', p -> 'seen' ->> 'input_type', p -> 'seen' -> 'input',
             (p -> 'seen' ->> 'redacted')::boolean, p -> 'seen' ->> 'outcome', p -> 'seen' -> 'rejection', p_version, v_count,
-            to_timestamp((p -> 'seen' ->> 'decided_at')::double precision / 1000));
+            to_timestamp((p -> 'seen' ->> 'decided_at')::double precision / 1000),
+            p_now + make_interval(secs => (p -> 'seen' ->> 'keep_seconds')::double precision));
   end if;
 end
 $aftercommit$;

@@ -64,10 +64,11 @@ export async function pruneInputs(db: Queryable, keepSeconds: number): Promise<v
   )
 }
 
-export async function pruneObservations(db: Queryable, type: string, keepSeconds: number): Promise<void> {
+/** Each goes when the process that wrote it said: another one may be set to a shorter time. */
+export async function pruneObservations(db: Queryable): Promise<void> {
+  await db.query(`delete from ${db.schema}.input_observations where keep_until < clock_timestamp()`)
   await db.query(
     `delete from ${db.schema}.input_observations
-      where type = $1::text and at < clock_timestamp() - make_interval(secs => ($2::text)::float8)`,
-    [type, String(keepSeconds)],
+      where keep_until is null and at < clock_timestamp() - interval '30 days'`,
   )
 }

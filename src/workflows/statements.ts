@@ -327,6 +327,7 @@ function observationJson(seen: NonNullable<StepWrite['observation']>): string {
     redacted: seen.redacted,
     outcome: seen.outcome,
     decided_at: seen.decidedAtMs,
+    keep_seconds: seen.keepSeconds,
   })
   const rejection = seen.rejection === undefined ? '' : `,"rejection":${seen.rejection}`
   return `${words.slice(0, -1)},"input":${seen.input}${rejection}}`

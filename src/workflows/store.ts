@@ -151,6 +151,7 @@ export interface Observation {
   readonly outcome: 'accepted' | 'rejected' | 'already_completed'
   readonly rejection: string | undefined
   readonly decidedAtMs: number
+  readonly keepSeconds: number
 }
 
 /** Whether it was written, and where the last event is. */

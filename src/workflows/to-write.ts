@@ -1,5 +1,6 @@
 /** From what was decided to what is written: names, ids and JSON. Pure but for new event ids. */
 import { newEventId, stringifyJson } from '../events/index.ts'
+import { toMs } from '../runtime/index.ts'
 import { assertDepth, type Chain, chainAfter, metadataJson, type StoredChain } from './chain.ts'
 import { type AcceptedStep, type ArmedTimer, isSnapshotDue, type WrittenEvent } from './decide-step.ts'
 import {
@@ -253,12 +254,15 @@ function observe<S, I, E, F, R>(
     outcome: result.outcome,
     rejection: result.outcome === 'rejected' ? toJson(shownReason ?? null, 'rejection') : undefined,
     decidedAtMs: now.getTime(),
+    keepSeconds: toMs(options.retention ?? KEEP_OBSERVATIONS, 'observe.retention') / 1_000,
   }
 }
 
 export function toJson(value: unknown, name: string): string {
   return stringifyJson(value, { maxBytes: LARGEST, maxDepth: 1_000, name })
 }
+
+const KEEP_OBSERVATIONS = '30d'
 
 /** What Postgres takes for one value, less what goes around it. */
 const LARGEST = 200_000_000

@@ -4,7 +4,7 @@ import { AftercommitError } from '../errors.ts'
 import { AftercommitEvent } from '../events/index.ts'
 import type { AnyEvent, EmitSettings, StartPoint } from '../log/index.ts'
 import { type CallerTransaction, type Database, recordAudit } from '../postgres/index.ts'
-import { type Registry, type Telemetry, toMs } from '../runtime/index.ts'
+import type { Registry, Telemetry } from '../runtime/index.ts'
 import type { SubscriptionsPart } from '../subscriptions/index.ts'
 import { type CheckOptions, checkWorkflows } from './check.ts'
 import type { CheckReport } from './check-report.ts'
@@ -122,7 +122,6 @@ export interface WorkflowsOptions extends Pick<PostgresStoreOptions, 'log'> {
 }
 
 const KEEP_INPUTS_SECONDS = 7 * 24 * 60 * 60
-const KEEP_OBSERVATIONS = '30d'
 
 export function createWorkflows(options: WorkflowsOptions): WorkflowsPart {
   const { database, delivering, subscriptions, metrics, settings, log, nudge } = options
@@ -233,11 +232,7 @@ export function createWorkflows(options: WorkflowsOptions): WorkflowsPart {
     engine,
     async prune() {
       await pruneInputs(database.control, KEEP_INPUTS_SECONDS)
-      for (const { type, observe } of known.values()) {
-        if (!observe) continue
-        const keepMs = toMs(observe.retention ?? KEEP_OBSERVATIONS, `${type}.observe.retention`)
-        await pruneObservations(database.control, type, keepMs / 1_000)
-      }
+      await pruneObservations(database.control)
     },
     async neededFrom() {
       const after = await selectNeededAfter(database.control)

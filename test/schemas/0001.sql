@@ -956,6 +956,22 @@ commit;
 begin;
 set local lock_timeout = 800;
 set local search_path = pg_catalog, pg_temp;
+-- why: an observation is kept for as long as the process that wrote it said, whatever another process is set to.
+-- locks: ACCESS EXCLUSIVE on input_observations for an instant, and while its BRIN index is made: seconds for millions of rows.
+-- older: keep
+
+alter table "aftercommit".input_observations add column keep_until timestamptz;
+comment on column "aftercommit".input_observations.keep_until is
+  'When it goes, as the process that wrote it was set; null for 30 days.';
+create index input_observations_end on "aftercommit".input_observations using brin (keep_until);
+insert into "aftercommit".migrations (version, name, checksum, applied_by, breaks_older)
+values (17, 'observation_ends', 'f31f0361d93bb99257272e007c7521d496382e27c69f681171593b2cdbffb998',
+        pg_catalog.concat_ws(' ', session_user, pg_catalog.current_setting('application_name')), false);
+commit;
+
+begin;
+set local lock_timeout = 800;
+set local search_path = pg_catalog, pg_temp;
 -- grants: emit
 -- Notes that a table is captured, for capture(), which runs as its caller. Refuses an aggregate type that has another source of
 -- events, and a caller who may not make triggers on the table.
@@ -3666,10 +3682,11 @@ begin
     on conflict do nothing;
   end if;
   if p ? 'seen' then
-    insert into "aftercommit".input_observations (type, id, input_id, input_type, input, redacted, outcome, rejection, version, events, decided_at)
+    insert into "aftercommit".input_observations (type, id, input_id, input_type, input, redacted, outcome, rejection, version, events, decided_at, keep_until)
     values (p_type, p_id, p -> 'seen' ->> 'input_id', p -> 'seen' ->> 'input_type', p -> 'seen' -> 'input',
             (p -> 'seen' ->> 'redacted')::boolean, p -> 'seen' ->> 'outcome', p -> 'seen' -> 'rejection', p_version, v_count,
-            to_timestamp((p -> 'seen' ->> 'decided_at')::double precision / 1000));
+            to_timestamp((p -> 'seen' ->> 'decided_at')::double precision / 1000),
+            p_now + make_interval(secs => (p -> 'seen' ->> 'keep_seconds')::double precision));
   end if;
 end
 $aftercommit$;
@@ -4298,7 +4315,7 @@ values ('capture/register_capture', 'function', 'register_capture', null, '04a4b
        ('observers/keep_run_days', 'function', 'keep_run_days', null, '64fc46acbb18c495a58b62f8dfdf16ec5483e1c06c8b0910e76b003b7aecb447', 1),
        ('observers/raise_alert', 'function', 'raise_alert', null, '403d1d517e0192724788aa99bc1ec36cdb69960322522237ecc6e6d7bed7b5fc', 1),
        ('subscriptions/save_checkpoint', 'function', 'save_checkpoint', null, 'bbc64258292e2ffee63b0550a56b35a5a59c79497022e72da86af3ef981b5950', 1),
-       ('workflows/commit_step', 'function', 'commit_step', null, '9d7710246577d28b79f1365d652fd85ad63b5a3ac537d739f9c24428f032ffd4', 1),
+       ('workflows/commit_step', 'function', 'commit_step', null, 'b4147cf991bf9027c0de034039a18d488b670abf999feb1703a945c9eb79a63f', 1),
        ('workflows/holds_events', 'function', 'holds_events', null, 'db22c726dc5c61f5a0939e74e29b20dd50a72e82cd7d3859fa8bc7ae168e4214', 1),
        ('workflows/live_worker', 'function', 'live_worker', null, '8454ca25f932435721149b94cefc92e6c5766a4810098033972fcb90bb9d17ea', 1),
        ('workflows/workflow_events', 'function', 'workflow_events', null, 'cc001d486df3f92a659d1db1314f2372068c30f26f84fc591ec087fc7196d8ff', 1),

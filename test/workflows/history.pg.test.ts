@@ -313,7 +313,14 @@ describe('observations', () => {
     await ac.workflows.execute(observed, { type: 'ship', orderId: 'secret' })
     const found = await sql.query('select input, rejection, redacted from aftercommit.input_observations')
     expect(found.rows).toEqual([{ input: { type: 'ship' }, rejection: 'hidden', redacted: true }])
-    await sql.query(`update aftercommit.input_observations set at = at - interval '2 hours'`)
+    // Another process is set to a shorter time: only that of the writer counts.
+    const other = open()
+    other.workflows.register(
+      defineWorkflow<State, Input, Event, Effect, Rejection>({ ...options, observe: { retention: '1ms' } }),
+    )
+    await other.upkeep()
+    expect(await rows('input_observations')).toBe(1)
+    await sql.query(`update aftercommit.input_observations set keep_until = keep_until - interval '2 hours'`)
     await ac.upkeep()
     expect(await rows('input_observations')).toBe(0)
   })
