@@ -8,7 +8,7 @@
 export { createDeadLetters, type DeadLetters, type LetterAction } from './dead-letters.ts'
 export { discardLettersOf, resolveReported } from './end.ts'
 export { type ErrorRecord, toErrorRecord } from './error-record.ts'
-export { copyEvent, eventOfCopy } from './event-copy.ts'
+export { copyEvent } from './event-copy.ts'
 export {
   deleteLettersOf,
   discardForReset,

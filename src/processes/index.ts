@@ -7,5 +7,5 @@
  * Start with numbers.ts (how long everything lasts, and why) and lease-keeper.ts (the loop).
  */
 export { LeaseKeeper, type LeaseKeeperOptions, type LeaseWatcher, type ProcessLease } from './lease-keeper.ts'
-export { LEASE_MS, RENEW_MS } from './numbers.ts'
+export { LEASE_MS } from './numbers.ts'
 export { LEASES_CHANGED, type ProcessInfo, registerProcess, removeProcess } from './statements.ts'

@@ -21,7 +21,7 @@ export const SAFE_MS = LEASE_MS - 3_000
 export const GONE_AFTER_MS = 1_000
 
 /** All processes together look this often whether one of them is gone. */
-export const WATCH_MS = 2_000
+const WATCH_MS = 2_000
 
 /** A process that stands by for another one's work looks this often. */
 export const STANDBY_WATCH_MS = 1_000
