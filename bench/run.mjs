@@ -14,6 +14,7 @@ import { describeRun, recordRun } from './record.mjs'
 const cases = [
   'append',
   'batch',
+  'capture',
   'bell',
   'read',
   'latency',
