@@ -19,12 +19,12 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => stopping.
 
 screen.step('starting the embedded Postgres')
 const server = await startEmbedded({ onProgress: (step) => screen.progress(step) })
-const ac = createAftercommit({ events, database: server.url })
+// Changes of the table `stock` are events as well: whoever writes it, in whatever way.
+const ac = createAftercommit({ events, capture: { stock: {} }, database: server.url })
 let web
 let console
 try {
   screen.step('migrating')
-  await ac.migrate()
   await ac.transaction((tx) =>
     tx.query(`create table if not exists orders (
       id text primary key, customer text not null, total integer not null, placed_at timestamptz not null default now())`),
@@ -34,6 +34,11 @@ try {
       'create table if not exists sales (customer text primary key, orders integer not null, total bigint not null)',
     ),
   )
+  await ac.transaction(async (tx) => {
+    await tx.query('create table if not exists stock (product text primary key, units integer not null)')
+    await tx.query("insert into stock values ('mug', 20), ('shirt', 20), ('poster', 20) on conflict do nothing")
+  })
+  await ac.migrate()
   subscribe(ac, screen)
   const port = Number(process.env.SHOP_PORT ?? 4401)
   web = await serveOrders(ac, {

@@ -13,6 +13,18 @@ export function subscribe(ac, screen) {
       ),
   })
 
+  // A captured table: `changes` says what is different, and the shop fills up its shelf by plain SQL.
+  ac.subscribe({
+    id: 'shelf',
+    on: ['stock.updated'],
+    from: 'head',
+    handle: ({ payload, changes }) => {
+      const { old, new: now } = changes.units
+      if (now > old) screen.note(`the shelf of ${payload.product}s was filled up: ${now}`)
+      else if (now <= 3) screen.note(`${now} ${payload.product}s are left`)
+    },
+  })
+
   // Something outside of the database. The courier is not always in: the event is tried again, others do not wait for it.
   ac.subscribe({
     id: 'courier',

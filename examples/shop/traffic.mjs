@@ -20,6 +20,10 @@ export async function placeOrder(ac) {
   await ac.transaction(async (tx) => {
     await tx.query('insert into orders (id, customer, total) values ($1, $2, $3)', [id, customer, total])
     await tx.emit('order.placed', { aggregate, payload: { customer, total }, expectedVersion: 0 })
+    // No event is emitted for it: the table is captured.
+    await tx.query('update stock set units = case units when 1 then 20 else units - 1 end where product = $1', [
+      pick(['mug', 'shirt', 'poster']),
+    ])
     if (Math.random() < 0.1) throw new PaymentRefused()
     await tx.emit('order.paid', { aggregate, payload: { method: pick(['card', 'transfer']) } })
   })
