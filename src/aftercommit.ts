@@ -5,7 +5,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { createCachePart } from './cache/index.ts'
-import { createCapture, withCapturedEvents } from './capture/index.ts'
+import { createCapture, type DeclaredTables, type WithCaptured, withCapturedEvents } from './capture/index.ts'
 import { resolveDatabase } from './database-address.ts'
 import { createDeadLetters, pruneLetters } from './dead-letters/index.ts'
 import { createDeliveries, createDelivering, diagnoseDeliveries, WORKERS_NUDGE } from './delivery/index.ts'
@@ -67,9 +67,14 @@ import {
 import { VERSION } from './version.ts'
 import { createSchedules, createWorkflows } from './workflows/index.ts'
 
-export function createAftercommit<D extends EventDefinitions = EventDefinitions>(
-  options: AftercommitOptions<D> = {},
-): Aftercommit<D> {
+export function createAftercommit<
+  D extends EventDefinitions = EventDefinitions,
+  const C extends DeclaredTables = Record<never, never>,
+>(options: AftercommitOptions<D> & { readonly capture?: C | undefined } = {}): Aftercommit<WithCaptured<D, C>> {
+  return assemble(options) as unknown as Aftercommit<WithCaptured<D, C>>
+}
+
+function assemble<D extends EventDefinitions>(options: AftercommitOptions<D>): Aftercommit<D> {
   const resolved = withDefaults(options)
   const { clock: hostClock, logger } = resolved
   const tracing = resolved.telemetry === noTelemetry ? undefined : resolved.telemetry

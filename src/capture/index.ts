@@ -1,5 +1,11 @@
 export type { BackfillOptions, BackfillReport } from './backfill.ts'
 export { type Capture, type CaptureStage, createCapture } from './capture.ts'
-export { type CaptureOptions, type DeclaredTable, type DeclaredTables, withCapturedEvents } from './declared.ts'
+export {
+  type CaptureOptions,
+  type DeclaredTable,
+  type DeclaredTables,
+  type WithCaptured,
+  withCapturedEvents,
+} from './declared.ts'
 export type { CaptureStep, PendingCapture } from './reconcile.ts'
 export type { CapturedTable } from './statements.ts'
