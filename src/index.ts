@@ -10,6 +10,9 @@ export type {
   CaptureStep,
   DeclaredTable,
   DeclaredTables,
+  ImportedPart,
+  ImportOptions,
+  ImportReport,
   PendingCapture,
 } from './capture/index.ts'
 export type {

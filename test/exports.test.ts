@@ -19,6 +19,9 @@ const surface: Record<string, string[]> = {
     'type CapturedTable',
     'type DeclaredTable',
     'type DeclaredTables',
+    'type ImportOptions',
+    'type ImportReport',
+    'type ImportedPart',
     'type PendingCapture',
   ],
   './dead-letters/index.ts': [

@@ -1,4 +1,4 @@
--- grants: none
+-- grants: emit
 -- The aggregate id of a row. Without settings of its own, so that Postgres writes it into the caller's statement: only
 -- functions that pin search_path call it.
 create or replace function :schema.capture_key(p_image jsonb, p_keys text[]) returns text

@@ -1,4 +1,4 @@
--- grants: none
+-- grants: emit
 -- A text of more than 255 characters becomes its first 200 and a hash of the whole, so that different texts stay different.
 create or replace function :schema.capture_short(p_text text) returns text
 language plpgsql stable set search_path = pg_catalog, pg_temp as $aftercommit$

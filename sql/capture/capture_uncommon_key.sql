@@ -1,4 +1,4 @@
--- grants: none
+-- grants: emit
 -- The aggregate id of a key that is not one short text: the parts of a composite key are joined by commas, with \ before a
 -- comma or \ of a part; an empty key is written as ""; a key of more than 255 characters is its first 200 and a hash.
 create or replace function :schema.capture_uncommon_key(p_image jsonb, p_keys text[]) returns text

@@ -2,6 +2,7 @@
 import { type Database, type Finding, ok, type Queryable } from '../postgres/index.ts'
 import { type BackfillOptions, type BackfillReport, backfill } from './backfill.ts'
 import type { CaptureOptions, DeclaredTables } from './declared.ts'
+import { type ImportOptions, type ImportReport, importEvents } from './import.ts'
 import { type CaptureStep, type PendingCapture, pendingCaptures, reconcile } from './reconcile.ts'
 import { refusal } from './refusal.ts'
 import { type CapturedTable, captureStatement, selectCaptured, uncapture } from './statements.ts'
@@ -16,6 +17,8 @@ export interface Capture {
   remove(table: string | { readonly aggregate: string }): Promise<boolean>
   /** Makes `order.existing` of the rows that a captured table has already; goes on where an earlier call ended. */
   backfill(table: string, options?: BackfillOptions): Promise<BackfillReport>
+  /** Appends the rows of a table of events that existed before, in their order; goes on where an earlier call ended. */
+  importEvents(table: string, options: ImportOptions): Promise<ImportReport>
   /** What `migrate` would do: declared tables that are not captured as declared, and lost triggers. */
   pending(): Promise<PendingCapture[]>
 }
@@ -71,6 +74,7 @@ export function createCapture(database: Database, declared: DeclaredTables): Cap
           ? uncapture(database, { table })
           : uncapture(database, { aggregate: table.aggregate }),
       backfill: (table, options) => backfill(database, table, options),
+      importEvents: (table, options) => importEvents(database, table, options),
       pending: async () =>
         (await pendingCaptures(database, declared)).map(({ table, reason, sql }) => ({ table, reason, sql })),
     },

@@ -7,5 +7,6 @@ export {
   type WithCaptured,
   withCapturedEvents,
 } from './declared.ts'
+export type { ImportedPart, ImportOptions, ImportReport } from './import.ts'
 export type { CaptureStep, PendingCapture } from './reconcile.ts'
 export type { CapturedTable } from './statements.ts'

@@ -50,6 +50,11 @@ export const verbs: readonly Verb[] = [
         summary: 'why each observer acted on an event, or did not',
         load: () => import('./commands/events-explain.ts'),
       },
+      {
+        name: 'import',
+        summary: 'append the rows of a table of events that existed before',
+        load: () => import('./commands/events-import.ts'),
+      },
     ],
   },
   {

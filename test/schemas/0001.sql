@@ -972,6 +972,38 @@ commit;
 begin;
 set local lock_timeout = 800;
 set local search_path = pg_catalog, pg_temp;
+-- why: how far tables of events that existed before have been imported, so that an import goes on where it ended.
+-- locks: none; every object here is new.
+-- older: keep
+
+create table "aftercommit".imports (
+  source text primary key,
+  -- The order columns of the last row that was imported, as text; null before the first.
+  after_key text[],
+  rows bigint not null default 0,
+  started_at timestamptz not null default clock_timestamp(),
+  finished_at timestamptz
+);
+comment on table "aftercommit".imports is 'Imports of tables of events: how far each has come.';
+insert into "aftercommit".migrations (version, name, checksum, applied_by, breaks_older)
+values (18, 'imports', '0ca44a45274a14697c10b05550a315efe1089c9205b320d9a1ff43524cf1347a',
+        pg_catalog.concat_ws(' ', session_user, pg_catalog.current_setting('application_name')), false);
+commit;
+
+begin;
+set local lock_timeout = 800;
+set local search_path = pg_catalog, pg_temp;
+-- grants: emit
+-- Notes how far the import of a table has come; without a key it is finished, until its table has more rows.
+create or replace function "aftercommit".advance_import(p_source text, p_after text[], p_rows integer) returns void
+language sql security definer set search_path = pg_catalog, pg_temp as $aftercommit$
+  update "aftercommit".imports i
+     set after_key = coalesce(p_after, i.after_key), rows = i.rows + p_rows,
+         finished_at = case when p_after is null then clock_timestamp() end
+   where i.source = p_source
+$aftercommit$;
+revoke all on function "aftercommit"."advance_import" from public;
+comment on function "aftercommit"."advance_import" is 'Notes how far the import of a table has come; without a key it is finished, until its table has more rows.';
 -- grants: emit
 -- Notes that a table is captured, for capture(), which runs as its caller. Refuses an aggregate type that has another source of
 -- events, and a caller who may not make triggers on the table.
@@ -1204,7 +1236,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $a
 $aftercommit$;
 revoke all on function "aftercommit"."captured" from public;
 comment on function "aftercommit"."captured" is 'Captured tables with what has become of each: the table it is now, after a rename or when it was dropped and made again (null where it is gone), the columns that are left out under their present names, and the triggers that are missing or differ, with the statements that make them.';
--- grants: none
+-- grants: emit
 -- A text of more than 255 characters becomes its first 200 and a hash of the whole, so that different texts stay different.
 create or replace function "aftercommit".capture_short(p_text text) returns text
 language plpgsql stable set search_path = pg_catalog, pg_temp as $aftercommit$
@@ -1270,7 +1302,7 @@ end
 $aftercommit$;
 revoke all on function "aftercommit"."new_id" from public;
 comment on function "aftercommit"."new_id" is 'A UUIDv7 also on servers that have no uuidv7(): 48 bits of milliseconds laid over a random UUID, version bits set. In PL/pgSQL: a function in SQL that sets its search_path is parsed and planned again in each transaction.';
--- grants: none
+-- grants: emit
 -- The aggregate id of a key that is not one short text: the parts of a composite key are joined by commas, with \ before a
 -- comma or \ of a part; an empty key is written as ""; a key of more than 255 characters is its first 200 and a hash.
 create or replace function "aftercommit".capture_uncommon_key(p_image jsonb, p_keys text[]) returns text
@@ -1290,7 +1322,7 @@ end
 $aftercommit$;
 revoke all on function "aftercommit"."capture_uncommon_key" from public;
 comment on function "aftercommit"."capture_uncommon_key" is E'The aggregate id of a key that is not one short text: the parts of a composite key are joined by commas, with \\ before a comma or \\ of a part; an empty key is written as ""; a key of more than 255 characters is its first 200 and a hash.';
--- grants: none
+-- grants: emit
 -- The aggregate id of a row. Without settings of its own, so that Postgres writes it into the caller's statement: only
 -- functions that pin search_path call it.
 create or replace function "aftercommit".capture_key(p_image jsonb, p_keys text[]) returns text
@@ -1832,6 +1864,546 @@ end
 $aftercommit$;
 revoke all on function "aftercommit"."capture_value" from public;
 comment on function "aftercommit"."capture_value" is 'A value as jsonb, JSON null for null. An escaped NUL in json, which jsonb cannot hold, stays escaped as text; null for a value that jsonb cannot hold at all.';
+-- grants: emit
+-- How far the import of a table has come, its row made and locked: of two that run at once, one waits for the batch of the other.
+create or replace function "aftercommit".import_state(p_source text, out o_after text[]) returns text[]
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $aftercommit$
+begin
+  insert into "aftercommit".imports (source) values (p_source) on conflict do nothing;
+  select i.after_key into o_after from "aftercommit".imports i where i.source = p_source for update;
+end
+$aftercommit$;
+revoke all on function "aftercommit"."import_state" from public;
+comment on function "aftercommit"."import_state" is 'How far the import of a table has come, its row made and locked: of two that run at once, one waits for the batch of the other.';
+-- grants: none
+-- Whether a setting of the session says something about the events it appends. Inlined by the planner, and therefore without
+-- settings of its own.
+create or replace function "aftercommit".has_session() returns boolean
+language sql stable as $aftercommit$
+  select pg_catalog.concat(
+    pg_catalog.current_setting('aftercommit.user_id', true), pg_catalog.current_setting('aftercommit.tenant', true),
+    pg_catalog.current_setting('aftercommit.correlation_id', true), pg_catalog.current_setting('aftercommit.causation_id', true),
+    pg_catalog.current_setting('aftercommit.traceparent', true), pg_catalog.current_setting('aftercommit.actor_type', true),
+    pg_catalog.current_setting('aftercommit.acting_for', true), pg_catalog.current_setting('aftercommit.depth', true))
+    operator(pg_catalog.<>) ''
+$aftercommit$;
+revoke all on function "aftercommit"."has_session" from public;
+comment on function "aftercommit"."has_session" is 'Whether a setting of the session says something about the events it appends. Inlined by the planner, and therefore without settings of its own.';
+-- grants: none
+-- Metadata of an event, completed from the settings of the session: what the emitter gave wins. A correlation id that is the
+-- event's own id was not given, it only begins a chain. Raises AC006 where the chain of causes is too long.
+create or replace function "aftercommit".session_metadata(p_id text, p_metadata jsonb) returns jsonb
+language plpgsql stable set search_path = pg_catalog, pg_temp as $aftercommit$
+declare
+  v_depth integer := nullif(substring(current_setting('aftercommit.depth', true) from '^\d{1,9}$')::integer, 0);
+  v_session jsonb := jsonb_strip_nulls(jsonb_build_object(
+    'user_id', nullif(current_setting('aftercommit.user_id', true), ''),
+    'correlation_id', nullif(current_setting('aftercommit.correlation_id', true), ''),
+    'causation_id', nullif(current_setting('aftercommit.causation_id', true), ''),
+    'traceparent', nullif(current_setting('aftercommit.traceparent', true), ''),
+    'actor_type', nullif(current_setting('aftercommit.actor_type', true), ''),
+    'acting_for', nullif(current_setting('aftercommit.acting_for', true), ''),
+    'depth', v_depth));
+begin
+  if v_depth > (select s.max_depth from "aftercommit".settings s) then
+    raise exception 'This would be event number % in a chain of causes, more than the limit; nothing was emitted.', v_depth
+      using errcode = 'AC006', hint = 'An event probably causes itself.';
+  end if;
+  return v_session || case when v_session ? 'correlation_id' and p_metadata ->> 'correlation_id' = p_id
+    then p_metadata - 'correlation_id' else p_metadata end;
+end
+$aftercommit$;
+revoke all on function "aftercommit"."session_metadata" from public;
+comment on function "aftercommit"."session_metadata" is 'Metadata of an event, completed from the settings of the session: what the emitter gave wins. A correlation id that is the event''s own id was not given, it only begins a chain. Raises AC006 where the chain of causes is too long.';
+-- grants: none
+-- Whether an event has to be looked at by check_event before it is written: false for most, by the sizes in the headers of
+-- their parts. A compressed part says nothing about its size, and 64 levels of JSON take more than 500 bytes. Inlined by the
+-- planner, and therefore without settings of its own.
+create or replace function "aftercommit".may_break_limits(
+  p_type text, p_aggregate_type text, p_aggregate_id text, p_payload jsonb, p_metadata jsonb, p_extra jsonb)
+returns boolean
+language sql stable as $aftercommit$
+  select pg_catalog.pg_column_size(p_payload) > 500 and (pg_catalog.pg_column_size(p_payload) > 16000
+      or pg_catalog.jsonb_path_exists(p_payload, 'strict $.**{64} ? (@.type() == "object" || @.type() == "array")'))
+    or pg_catalog.pg_column_size(p_metadata) > 500
+    or pg_catalog.pg_column_size(p_extra) > 255
+    or pg_catalog.starts_with(p_type, 'aftercommit.')
+    or pg_catalog.octet_length(p_aggregate_type) > 255 or pg_catalog.octet_length(p_aggregate_id) > 255
+    or p_aggregate_type operator(pg_catalog.=) '' or p_aggregate_id operator(pg_catalog.=) ''
+    or pg_catalog.pg_column_compression(p_payload) is not null
+    or pg_catalog.pg_column_compression(p_metadata) is not null
+    or pg_catalog.pg_column_compression(p_extra) is not null
+$aftercommit$;
+revoke all on function "aftercommit"."may_break_limits" from public;
+comment on function "aftercommit"."may_break_limits" is 'Whether an event has to be looked at by check_event before it is written: false for most, by the sizes in the headers of their parts. A compressed part says nothing about its size, and 64 levels of JSON take more than 500 bytes. Inlined by the planner, and therefore without settings of its own.';
+-- grants: none
+-- Refuses an event of a type that only the library has, and one that breaks a limit of the log: the size and nesting of each part, the size of all of them, the length of
+-- tenant and aggregate. True otherwise, so that it can stand in a condition. Small events need no check: see may_break_limits.
+-- A part costs no more than its limit: size by its header, nesting down to the limit, then the digits that numbers with an
+-- exponent have as text (1e131000 is stored in ten bytes), and only then its text.
+create or replace function "aftercommit".check_event(
+  p_type text, p_aggregate_type text, p_aggregate_id text, p_payload jsonb, p_metadata jsonb, p_extra jsonb)
+returns boolean
+language plpgsql set search_path = pg_catalog, pg_temp as $aftercommit$
+declare
+  -- Readers pass a larger event as a dead letter (LARGEST_EVENT in src/log/event-row.ts).
+  c_largest constant bigint := 16777216;
+  v_limits record;
+  v_part record;
+  v_number numeric;
+  v_bytes bigint;
+  v_total bigint := 0;
+begin
+  if starts_with(p_type, 'aftercommit.') then
+    raise exception 'Event types that begin with aftercommit. are those of the library itself; nothing was emitted.'
+      using errcode = 'AC003', hint = 'To let caches go of keys, call invalidate(keys).';
+  end if;
+  select max_payload, max_nesting into v_limits from "aftercommit".settings;
+  if p_aggregate_type = '' or p_aggregate_id = '' or length(p_aggregate_type) > 255 or length(p_aggregate_id) > 255 then
+    raise exception 'An aggregate has a type and an id of 1 to 255 characters, or neither; nothing was emitted.'
+      using errcode = 'AC004';
+  end if;
+  if length(p_extra ->> 'tenant') > 255 then
+    raise exception 'A tenant has 1 to 255 characters; nothing was emitted.' using errcode = 'AC004';
+  end if;
+  for v_part in
+    select * from (values
+      ('payload', p_payload, v_limits.max_nesting),
+      ('metadata', p_metadata, v_limits.max_nesting),
+      -- Values stand two levels deeper here: field → {old, new}.
+      ('changes', p_extra -> 'changes', v_limits.max_nesting + 2),
+      ('previous', p_extra -> 'previous', v_limits.max_nesting + 2)) as parts (name, content, levels)
+     where content is not null
+  loop
+    -- No JSON takes eight times as much room as its text.
+    if pg_column_size(v_part.content) / 8 > v_limits.max_payload then
+      raise exception 'The % of % has more than % bytes of JSON text; nothing was emitted.',
+        v_part.name, left(p_type, 80), v_limits.max_payload
+        using errcode = 'AC005', hint = 'Store the bulk elsewhere and refer to it, or raise log.max_payload and run aftercommit migrate.';
+    end if;
+    if jsonb_path_exists(v_part.content,
+        format('strict $.**{%s} ? (@.type() == "object" || @.type() == "array")', v_part.levels)::jsonpath) then
+      raise exception 'The % of % nests deeper than % levels; nothing was emitted.', v_part.name, left(p_type, 80), v_part.levels
+        using errcode = 'AC016', hint = 'Flatten it, or raise log.max_nesting and run aftercommit migrate.';
+    end if;
+    v_bytes := 0;
+    if (pg_column_size(v_part.content) > 16000 or pg_column_compression(v_part.content) is not null)
+       and jsonb_path_exists(v_part.content, 'strict $.** ? (!(@ >= 1e-300 && @ <= 1e300))') then
+      for v_number in
+        select digits::numeric
+          from jsonb_path_query(v_part.content, 'strict $.** ? (@ > 1e300 || @ < -1e300 || @ < 1e-300 && @ > -1e-300)') digits
+      loop
+        v_bytes := v_bytes + case when abs(v_number) > 1 then length(trunc(v_number)::text) else scale(v_number) end;
+        exit when v_bytes > v_limits.max_payload;
+      end loop;
+    end if;
+    if v_bytes <= v_limits.max_payload then v_bytes := octet_length(v_part.content::text); end if;
+    if v_bytes > v_limits.max_payload then
+      raise exception 'The % of % has more than % bytes of JSON text; nothing was emitted.',
+        v_part.name, left(p_type, 80), v_limits.max_payload
+        using errcode = 'AC005', hint = 'Store the bulk elsewhere and refer to it, or raise log.max_payload and run aftercommit migrate.';
+    end if;
+    v_total := v_total + v_bytes;
+  end loop;
+  if v_total > c_largest then
+    raise exception 'The event % has % bytes of JSON text, and readers load events of at most %; nothing was emitted.',
+      left(p_type, 80), v_total, c_largest
+      using errcode = 'AC005', hint = 'Store the bulk elsewhere and refer to it.';
+  end if;
+  return true;
+end
+$aftercommit$;
+revoke all on function "aftercommit"."check_event" from public;
+comment on function "aftercommit"."check_event" is 'Refuses an event of a type that only the library has, and one that breaks a limit of the log: the size and nesting of each part, the size of all of them, the length of tenant and aggregate. True otherwise, so that it can stand in a condition. Small events need no check: see may_break_limits. A part costs no more than its limit: size by its header, nesting down to the limit, then the digits that numbers with an exponent have as text (1e131000 is stored in ten bytes), and only then its text.';
+-- grants: none
+-- Whether a payload that was taken for small is large as text: numbers with an exponent are stored in a few bytes. Other
+-- content of 16,000 bytes has no more than 100,000 characters. Inlined by the planner, like may_break_limits.
+create or replace function "aftercommit".has_swollen(p_bytes integer, p_payload jsonb) returns boolean
+language sql stable as $aftercommit$
+  select p_bytes operator(pg_catalog.>) 100000 and pg_catalog.pg_column_size(p_payload) operator(pg_catalog.<=) 16000
+$aftercommit$;
+revoke all on function "aftercommit"."has_swollen" from public;
+comment on function "aftercommit"."has_swollen" is 'Whether a payload that was taken for small is large as text: numbers with an exponent are stored in a few bytes. Other content of 16,000 bytes has no more than 100,000 characters. Inlined by the planner, like may_break_limits.';
+-- grants: none
+-- The hash of what an event says, by which a repetition under its id is told from another event. Times and metadata do not
+-- count: a sender that builds its event again stamps it anew. Inlined by the planner, and so without settings of its own.
+create or replace function "aftercommit".content_of(
+  p_type text, p_aggregate_type text, p_aggregate_id text, p_tenant text, p_payload jsonb, p_changes jsonb)
+returns bytea
+language sql stable as $aftercommit$
+  select pg_catalog.substring(pg_catalog.sha256(pg_catalog.convert_to(pg_catalog.jsonb_build_array(
+    p_type, p_aggregate_type, p_aggregate_id, p_tenant, p_payload, p_changes)::pg_catalog.text, 'UTF8')), 1, 16)
+$aftercommit$;
+revoke all on function "aftercommit"."content_of" from public;
+comment on function "aftercommit"."content_of" is 'The hash of what an event says, by which a repetition under its id is told from another event. Times and metadata do not count: a sender that builds its event again stamps it anew. Inlined by the planner, and so without settings of its own.';
+-- grants: none
+-- Where the event with a chosen id stands, as append answers; null where none has it. Raises when the id stands for another
+-- event: without that, the event of one service would vanish because another has taken its id. Ids from before content was
+-- kept have none to compare.
+create or replace function "aftercommit".place_of_id(p_id text, p_content bytea) returns text
+language plpgsql set search_path = pg_catalog, pg_temp as $aftercommit$
+declare
+  v_known record;
+begin
+  select position, version, content into v_known from "aftercommit".event_ids where id = p_id;
+  if not found then return null; end if;
+  if v_known.content <> p_content then
+    raise exception 'The id "%" stands for another event, at position %; nothing was emitted.', p_id, v_known.position
+      using errcode = 'AC017', detail = p_id, hint = 'Give each event an id of its own; repeat an event with the content it had.';
+  end if;
+  return concat_ws(':', v_known.position, v_known.version);
+end
+$aftercommit$;
+revoke all on function "aftercommit"."place_of_id" from public;
+comment on function "aftercommit"."place_of_id" is 'Where the event with a chosen id stands, as append answers; null where none has it. Raises when the id stands for another event: without that, the event of one service would vanish because another has taken its id. Ids from before content was kept have none to compare.';
+-- grants: none
+-- Takes the next version of a stream. The row lock comes before nextval, so that inside a stream the order of versions
+-- is the order of positions.
+create or replace function "aftercommit".next_version(p_aggregate_type text, p_aggregate_id text, p_adopted boolean) returns bigint
+language plpgsql set search_path = pg_catalog, pg_temp as $aftercommit$
+declare
+  v_version bigint;
+  v_before bigint := 0;
+begin
+  update "aftercommit".streams set version = version + 1
+   where aggregate_type = p_aggregate_type and aggregate_id = p_aggregate_id
+  returning version into v_version;
+  if not found then
+    if p_adopted then
+      select count(*) into v_before from "aftercommit".events
+       where aggregate_type = p_aggregate_type and aggregate_id = p_aggregate_id;
+    end if;
+    insert into "aftercommit".streams as s (aggregate_type, aggregate_id, version)
+    values (p_aggregate_type, p_aggregate_id, v_before + 1)
+    on conflict (aggregate_type, aggregate_id) do update set version = s.version + 1
+    returning version into v_version;
+  end if;
+  return v_version;
+end
+$aftercommit$;
+revoke all on function "aftercommit"."next_version" from public;
+comment on function "aftercommit"."next_version" is 'Takes the next version of a stream. The row lock comes before nextval, so that inside a stream the order of versions is the order of positions.';
+-- grants: emit
+-- Appends one event and returns 'position' or 'position:version'. A plain event is one insert; streams and chosen ids
+-- take their row first. Values that are seldom given come in p_extra: tenant, changes, previous, chosen (the caller chose the
+-- id), expected (the version the stream must be at). A scalar result and few parameters: measured 10 % per append.
+-- p_level is the last breaking migration that the process knows; SQL has none. The least one allowed is written into the
+-- function, so that the check reads no table.
+create or replace function "aftercommit".append(
+  p_id text, p_type text, p_aggregate_type text, p_aggregate_id text, p_payload jsonb, p_metadata jsonb,
+  p_occurred_at timestamptz default null, p_extra jsonb default null, p_level integer default null)
+returns text
+language plpgsql security definer set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan as $aftercommit$
+declare
+  v_adopted boolean;
+  v_version bigint;
+  v_position bigint;
+  v_bytes integer;
+  v_known text;
+  v_content bytea;
+begin
+  if p_level < 14 then
+    raise exception 'The schema was migrated by a newer aftercommit, which processes of this version must not write to; nothing was emitted.'
+      using errcode = 'AC015';
+  end if;
+  if "aftercommit".has_session() then
+    p_metadata := "aftercommit".session_metadata(p_id, p_metadata);
+    if nullif(current_setting('aftercommit.tenant', true), '') is not null and not coalesce(p_extra ? 'tenant', false) then
+      p_extra := coalesce(p_extra, '{}') || jsonb_build_object('tenant', current_setting('aftercommit.tenant'));
+    end if;
+  end if;
+  if "aftercommit".may_break_limits(p_type, p_aggregate_type, p_aggregate_id, p_payload, p_metadata, p_extra) then
+    perform "aftercommit".check_event(p_type, p_aggregate_type, p_aggregate_id, p_payload, p_metadata, p_extra);
+  end if;
+  -- Nearly every event ends here. Whether its type is a stream is asked by the insert itself: each statement more is felt.
+  if p_extra is null then
+    insert into "aftercommit".events (id, type, aggregate_type, aggregate_id, payload, metadata, occurred_at)
+    select p_id, p_type, p_aggregate_type, p_aggregate_id, p_payload, p_metadata, coalesce(p_occurred_at, clock_timestamp())
+     where not exists (select from "aftercommit".stream_types where aggregate_type = p_aggregate_type)
+    returning position, bytes into v_position, v_bytes;
+    if found then
+      if "aftercommit".has_swollen(v_bytes, p_payload) then
+        perform "aftercommit".check_event(p_type, p_aggregate_type, p_aggregate_id, p_payload, p_metadata, p_extra);
+      end if;
+      return v_position;
+    end if;
+  end if;
+  if p_extra ? 'chosen' then
+    v_content := "aftercommit".content_of(p_type, p_aggregate_type, p_aggregate_id, p_extra ->> 'tenant', p_payload, p_extra -> 'changes');
+    v_known := "aftercommit".place_of_id(p_id, v_content);
+    if v_known is not null then return v_known; end if;
+  end if;
+
+  if p_aggregate_type is not null then
+    select adopted into v_adopted from "aftercommit".stream_types where aggregate_type = p_aggregate_type;
+    if found then
+      v_version := "aftercommit".next_version(p_aggregate_type, p_aggregate_id, v_adopted);
+      if v_version - 1 <> (p_extra ->> 'expected')::bigint then
+        -- The transaction that had the row of the stream before may have appended this very id: then it is no conflict.
+        if p_extra ? 'chosen' then
+          v_known := "aftercommit".place_of_id(p_id, v_content);
+          if v_known is not null then
+            update "aftercommit".streams set version = version - 1
+             where aggregate_type = p_aggregate_type and aggregate_id = p_aggregate_id;
+            return v_known;
+          end if;
+        end if;
+        raise exception 'Stream %/% is at version %, not %.',
+          p_aggregate_type, p_aggregate_id, v_version - 1, p_extra ->> 'expected'
+          using errcode = 'AC001', detail = (v_version - 1)::text;
+      end if;
+    end if;
+  end if;
+
+  if p_extra is null then
+    insert into "aftercommit".events (id, type, aggregate_type, aggregate_id, version, payload, metadata, occurred_at)
+    values (p_id, p_type, p_aggregate_type, p_aggregate_id, v_version, p_payload, p_metadata, coalesce(p_occurred_at, clock_timestamp()))
+    returning position, bytes into v_position, v_bytes;
+    if "aftercommit".has_swollen(v_bytes, p_payload) then
+      perform "aftercommit".check_event(p_type, p_aggregate_type, p_aggregate_id, p_payload, p_metadata, p_extra);
+    end if;
+    return concat_ws(':', v_position, v_version);
+  end if;
+
+  if v_version is null and p_extra ? 'expected' then
+    raise exception 'Aggregate type % is not declared as a stream.', coalesce(p_aggregate_type, '(none)')
+      using errcode = 'AC002';
+  end if;
+  -- Readers wait for transactions that hold the locks of events and of the sequence: this one comes first (decision 0001).
+  lock table only "aftercommit".events in row exclusive mode;
+  v_position := nextval('"aftercommit".positions');
+  if p_extra ? 'chosen' then
+    insert into "aftercommit".event_ids (id, position, version, content) values (p_id, v_position, v_version, v_content)
+    on conflict (id) do nothing;
+    if not found then
+      -- Somebody else's append of the same id committed while this one waited for it: theirs is the event. The version
+      -- taken above is given back, and the number becomes a hole.
+      if v_version is not null then
+        update "aftercommit".streams set version = version - 1
+         where aggregate_type = p_aggregate_type and aggregate_id = p_aggregate_id;
+      end if;
+      return "aftercommit".place_of_id(p_id, v_content);
+    end if;
+  end if;
+  insert into "aftercommit".events (position, id, type, aggregate_type, aggregate_id, version, tenant, payload, changes, previous, metadata, occurred_at)
+  values (v_position, p_id, p_type, p_aggregate_type, p_aggregate_id, v_version, p_extra ->> 'tenant', p_payload,
+    p_extra -> 'changes', p_extra -> 'previous', p_metadata, coalesce(p_occurred_at, clock_timestamp()))
+  returning bytes into v_bytes;
+  if "aftercommit".has_swollen(v_bytes, p_payload) then
+    perform "aftercommit".check_event(p_type, p_aggregate_type, p_aggregate_id, p_payload, p_metadata, p_extra);
+  end if;
+  return concat_ws(':', v_position, v_version);
+end
+$aftercommit$;
+revoke all on function "aftercommit"."append" from public;
+comment on function "aftercommit"."append" is 'Appends one event and returns ''position'' or ''position:version''. A plain event is one insert; streams and chosen ids take their row first. Values that are seldom given come in p_extra: tenant, changes, previous, chosen (the caller chose the id), expected (the version the stream must be at). A scalar result and few parameters: measured 10 % per append. p_level is the last breaking migration that the process knows; SQL has none. The least one allowed is written into the function, so that the check reads no table.';
+-- grants: emit
+-- Appends many in one statement, in the order given, all or nothing. Without chosen ids it is one insert, and one update of
+-- the rows of its streams: every version of such a row stays until the transaction ends, and the next update walks past it.
+-- An array that is null counts as an array of nulls. Payloads come as one JSON array: measured, that spares a fifth of a
+-- batch, since nothing is escaped on the way. p_level as in append.
+create or replace function "aftercommit".append_many(
+  p_ids text[], p_types text[], p_aggregate_types text[], p_aggregate_ids text[], p_payloads jsonb, p_metadata jsonb,
+  p_occurred_at timestamptz[] default null, p_extras jsonb[] default null, p_level integer default null)
+returns setof text
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set enable_incremental_sort = off set enable_hashjoin = off set enable_mergejoin = off as $aftercommit$
+declare
+  v_conflict record;
+begin
+  if p_level < 14 then
+    raise exception 'The schema was migrated by a newer aftercommit, which processes of this version must not write to; nothing was emitted.'
+      using errcode = 'AC015';
+  end if;
+  if "aftercommit".has_session() then
+    p_metadata := (
+      select jsonb_agg("aftercommit".session_metadata(e.id, e.metadata) order by e.place)
+        from rows from (unnest(p_ids), jsonb_array_elements(p_metadata)) with ordinality as e (id, metadata, place));
+    if nullif(current_setting('aftercommit.tenant', true), '') is not null then
+      p_extras := array(
+        select case when e.extra ? 'tenant' then e.extra
+                 else coalesce(e.extra, '{}') || jsonb_build_object('tenant', current_setting('aftercommit.tenant')) end
+          from rows from (unnest(p_ids), unnest(p_extras)) with ordinality as e (id, extra, place)
+         order by e.place);
+    end if;
+  end if;
+  if (p_extras is null or not exists (select from unnest(p_extras) x where x ?| array['chosen', 'expected']))
+     and not exists (select from "aftercommit".stream_types where aggregate_type = any (p_aggregate_types)) then
+    return query
+      insert into "aftercommit".events (id, type, aggregate_type, aggregate_id, tenant, payload, changes, previous, metadata, occurred_at)
+      select e.id, e.type, e.aggregate_type, e.aggregate_id, e.extra ->> 'tenant', e.payload,
+             e.extra -> 'changes', e.extra -> 'previous', e.metadata, coalesce(e.occurred_at, clock_timestamp())
+        from rows from (unnest(p_ids), unnest(p_types), unnest(p_aggregate_types), unnest(p_aggregate_ids),
+          jsonb_array_elements(p_payloads), jsonb_array_elements(p_metadata), unnest(p_occurred_at), unnest(p_extras))
+          as e (id, type, aggregate_type, aggregate_id, payload, metadata, occurred_at, extra)
+       where case when "aftercommit".may_break_limits(e.type, e.aggregate_type, e.aggregate_id, e.payload, e.metadata, e.extra)
+                 then "aftercommit".check_event(e.type, e.aggregate_type, e.aggregate_id, e.payload, e.metadata, e.extra) else true end
+      returning case when "aftercommit".has_swollen(bytes, payload)
+                       and not "aftercommit".check_event(type, aggregate_type, aggregate_id, payload, metadata, null)
+                  then null else position::text end;
+    return;
+  end if;
+
+  -- Rows of streams are made and locked in one order whatever the order of the events: two batches cannot deadlock.
+  insert into "aftercommit".streams (aggregate_type, aggregate_id, version)
+  select w.t, w.i,
+         case when d.adopted
+           then (select count(*) from "aftercommit".events e where e.aggregate_type = w.t and e.aggregate_id = w.i) else 0 end
+    from (select distinct a.t, a.i from unnest(p_aggregate_types, p_aggregate_ids) as a (t, i)) w
+    join "aftercommit".stream_types d on d.aggregate_type = w.t
+   order by w.t, w.i
+  on conflict do nothing;
+  perform from (
+    select from "aftercommit".streams s
+      join (select distinct a.t, a.i from unnest(p_aggregate_types, p_aggregate_ids) as a (t, i)) w
+        on s.aggregate_type = w.t and s.aggregate_id = w.i
+     order by s.aggregate_type, s.aggregate_id
+       for update of s) locked;
+  if p_extras is null or not exists (select from unnest(p_extras) x where x ? 'chosen') then
+    if exists (select from unnest(p_extras) x where x ? 'expected') then
+      select e.t, e.i, s.version + e.before as found, e.expected, s.version is null as is_plain into v_conflict
+        from (select a.t, a.i, a.n, (a.x ->> 'expected')::bigint as expected, row_number() over (partition by a.t, a.i order by a.n) - 1 as before
+                from rows from (unnest(p_aggregate_types), unnest(p_aggregate_ids), unnest(p_extras)) with ordinality as a (t, i, x, n)) e
+        left join ("aftercommit".streams s join "aftercommit".stream_types d using (aggregate_type))
+          on s.aggregate_type = e.t and s.aggregate_id = e.i
+       where e.expected is not null and s.version + e.before is distinct from e.expected
+       order by e.n
+       limit 1;
+      if found and v_conflict.is_plain then
+        raise exception 'Aggregate type % is not declared as a stream.', coalesce(v_conflict.t, '(none)') using errcode = 'AC002';
+      elsif found then
+        raise exception 'Stream %/% is at version %, not %.', v_conflict.t, v_conflict.i, v_conflict.found, v_conflict.expected
+          using errcode = 'AC001', detail = v_conflict.found::text;
+      end if;
+    end if;
+    return query
+      with counted as (
+        select a.t, a.i, count(*) as events
+          from unnest(p_aggregate_types, p_aggregate_ids) as a (t, i)
+          join "aftercommit".stream_types d on d.aggregate_type = a.t
+         group by a.t, a.i),
+      raised as (
+        update "aftercommit".streams s set version = s.version + c.events
+          from counted c
+         where s.aggregate_type = c.t and s.aggregate_id = c.i
+        returning s.aggregate_type, s.aggregate_id, s.version - c.events as before),
+      appended as (
+        insert into "aftercommit".events (id, type, aggregate_type, aggregate_id, version, tenant, payload, changes, previous, metadata, occurred_at)
+        select o.id, o.type, o.aggregate_type, o.aggregate_id, o.version, o.extra ->> 'tenant', o.payload,
+               o.extra -> 'changes', o.extra -> 'previous', o.metadata, coalesce(o.occurred_at, clock_timestamp())
+          from (select e.*, r.before + row_number() over (partition by e.aggregate_type, e.aggregate_id order by e.n) as version
+                  from rows from (unnest(p_ids), unnest(p_types), unnest(p_aggregate_types), unnest(p_aggregate_ids),
+                    jsonb_array_elements(p_payloads), jsonb_array_elements(p_metadata), unnest(p_occurred_at), unnest(p_extras))
+                    with ordinality as e (id, type, aggregate_type, aggregate_id, payload, metadata, occurred_at, extra, n)
+                  left join raised r on r.aggregate_type = e.aggregate_type and r.aggregate_id = e.aggregate_id
+                 where case when "aftercommit".may_break_limits(e.type, e.aggregate_type, e.aggregate_id, e.payload, e.metadata, e.extra)
+                   then "aftercommit".check_event(e.type, e.aggregate_type, e.aggregate_id, e.payload, e.metadata, e.extra) else true end
+                 order by e.n) o
+        returning version, case when "aftercommit".has_swollen(bytes, payload)
+                                  and not "aftercommit".check_event(type, aggregate_type, aggregate_id, payload, metadata, null)
+                             then null else position end as position)
+      select concat_ws(':', position, version) from appended order by position;
+    return;
+  end if;
+  return query
+    select "aftercommit".append(e.id, e.type, e.aggregate_type, e.aggregate_id, e.payload, e.metadata, e.occurred_at, e.extra)
+      from rows from (unnest(p_ids), unnest(p_types), unnest(p_aggregate_types), unnest(p_aggregate_ids),
+          jsonb_array_elements(p_payloads), jsonb_array_elements(p_metadata), unnest(p_occurred_at), unnest(p_extras))
+        with ordinality as e (id, type, aggregate_type, aggregate_id, payload, metadata, occurred_at, extra, n)
+     order by e.n;
+end
+$aftercommit$;
+revoke all on function "aftercommit"."append_many" from public;
+comment on function "aftercommit"."append_many" is 'Appends many in one statement, in the order given, all or nothing. Without chosen ids it is one insert, and one update of the rows of its streams: every version of such a row stays until the transaction ends, and the next update walks past it. An array that is null counts as an array of nulls. Payloads come as one JSON array: measured, that spares a fifth of a batch, since nothing is escaped on the way. p_level as in append.';
+-- grants: emit
+-- Appends the next rows of a table of events, in the order of its columns p_order, and answers how many; 0 at the end. Runs as its
+-- caller, who reads the table and appends. p_columns says which column holds what: {"type": "event_type", "payload": "data"}, and
+-- aggregate_type, aggregate_id, tenant, changes, previous, metadata, occurred_at where the table has them. The id of an event is
+-- import:<table>:<key>, so a row that is read again appends nothing.
+create or replace function "aftercommit".import_batch(p_relation oid, p_order text[], p_columns jsonb, p_rows integer default 1000) returns integer
+language plpgsql set search_path = pg_catalog, pg_temp
+set timezone = 'UTC' set datestyle = 'ISO' set intervalstyle = 'iso_8601' set bytea_output = 'hex' set extra_float_digits = 1
+set lc_monetary = 'C' set plan_cache_mode = force_custom_plan as $aftercommit$
+declare
+  v_source text := p_relation::regclass::text;
+  v_keys text[] := "aftercommit".capture_key_columns(p_relation);
+  v_problem text;
+  v_has_null boolean;
+  v_after text[];
+  v_columns text;
+  v_texts text;
+  v_bound text;
+  v_batch record;
+begin
+  v_problem := case
+    when coalesce(v_keys, '{}') = '{}' then 'it has no primary key, so its events would have no ids'
+    when not p_order @> v_keys then format('the order must end with its key (%s), or rows could be passed over', array_to_string(v_keys, ', '))
+    when not p_columns ?& '{type,payload}' then 'the columns of type and payload must be named'
+    else (
+      select format('it has no column %s', string_agg(quote_ident(c.name), ', '))
+        from (select unnest(p_order) union select value from jsonb_each_text(p_columns)) c (name)
+       where not exists (select from pg_attribute a where a.attrelid = p_relation and a.attname = c.name and a.attnum > 0 and not a.attisdropped)
+      having count(*) > 0)
+  end;
+  if v_problem is not null then
+    raise exception '% is not imported: %.', v_source, v_problem using errcode = 'AC017';
+  end if;
+  v_after := "aftercommit".import_state(v_source);
+  select string_agg(format('t.%I', o.name), ', ' order by o.place), string_agg(format('t.%I::text', o.name), ', ' order by o.place),
+         string_agg(format('%L::%s', v_after[o.place], format_type(a.atttypid, a.atttypmod)), ', ' order by o.place)
+    into v_columns, v_texts, v_bound
+    from unnest(p_order) with ordinality o (name, place)
+    join pg_attribute a on a.attrelid = p_relation and a.attname = o.name;
+  if v_after is null then
+    -- A row without a place in the order would never be reached.
+    execute format('select true from %s t where %s limit 1', v_source,
+      (select string_agg(format('t.%I is null', o.name), ' or ') from unnest(p_order) o (name))) into v_has_null;
+    if v_has_null then
+      raise exception '% is not imported: a column of its order is null in some row.', v_source using errcode = 'AC017';
+    end if;
+  end if;
+  execute format(
+    'select array_agg(r.image order by r.place) as images, (array_agg(to_jsonb(r.key) order by r.place desc))[1] as last
+       from (select row_number() over () as place, b.* from (
+         select to_jsonb(t.*) as image, array[%s] as key from %s t %s order by %s limit %s) b) r',
+    v_texts, v_source, case when v_after is not null then format('where (%s) > (%s)', v_columns, v_bound) else '' end, v_columns, p_rows)
+    into v_batch;
+  if v_batch.images is null then
+    perform "aftercommit".advance_import(v_source, null, 0);
+    return 0;
+  end if;
+  select i.image ->> (p_columns ->> 'type') into v_problem
+    from unnest(v_batch.images) i (image)
+   where (i.image ->> (p_columns ->> 'type')) is null
+      or (i.image ->> (p_columns ->> 'type')) !~ '^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$' limit 1;
+  if found then
+    raise exception '% is not imported further: % is no type like order.placed.', v_source, quote_nullable(left(v_problem, 80))
+      using errcode = 'AC017', hint = 'Import a view-like copy with types of that form, or a generated column.';
+  end if;
+  perform "aftercommit".append_many(
+    array_agg(e.id order by e.place), array_agg(e.image ->> (p_columns ->> 'type') order by e.place),
+    array_agg(e.aggregate_type order by e.place), array_agg(e.aggregate_id order by e.place),
+    jsonb_agg(e.image -> (p_columns ->> 'payload') order by e.place),
+    jsonb_agg(jsonb_build_object('correlation_id', e.id)
+      || case when jsonb_typeof(e.image -> (p_columns ->> 'metadata')) = 'object' then e.image -> (p_columns ->> 'metadata') else '{}' end
+      || jsonb_build_object('imported_from', v_source) order by e.place),
+    array_agg((e.image ->> (p_columns ->> 'occurred_at'))::timestamptz order by e.place),
+    array_agg(jsonb_strip_nulls(jsonb_build_object('chosen', true, 'tenant', e.image ->> (p_columns ->> 'tenant')))
+      || case when jsonb_typeof(e.image -> (p_columns ->> 'changes')) = 'object'
+           then jsonb_build_object('changes', e.image -> (p_columns ->> 'changes')) else '{}' end
+      || case when jsonb_typeof(e.image -> (p_columns ->> 'previous')) = 'object'
+           then jsonb_build_object('previous', e.image -> (p_columns ->> 'previous')) else '{}' end order by e.place))
+    from (
+      select i.place, i.image, "aftercommit".capture_short('import:' || v_source || ':' || "aftercommit".capture_key(i.image, v_keys)) as id,
+             case when i.image ->> (p_columns ->> 'aggregate_id') is not null then i.image ->> (p_columns ->> 'aggregate_type') end as aggregate_type,
+             case when i.image ->> (p_columns ->> 'aggregate_type') is not null then i.image ->> (p_columns ->> 'aggregate_id') end as aggregate_id
+        from unnest(v_batch.images) with ordinality i (image, place)) e;
+  perform "aftercommit".advance_import(v_source, array(select jsonb_array_elements_text(v_batch.last)), cardinality(v_batch.images));
+  return cardinality(v_batch.images);
+end
+$aftercommit$;
+revoke all on function "aftercommit"."import_batch" from public;
+comment on function "aftercommit"."import_batch" is 'Appends the next rows of a table of events, in the order of its columns p_order, and answers how many; 0 at the end. Runs as its caller, who reads the table and appends. p_columns says which column holds what: {"type": "event_type", "payload": "data"}, and aggregate_type, aggregate_id, tenant, changes, previous, metadata, occurred_at where the table has them. The id of an event is import:<table>:<key>, so a row that is read again appends nothing.';
 -- grants: run
 -- Splits the open-ended last partition while it is empty: the faster the log grows, the more room is made ahead. An append
 -- never waits for more than the short lock_timeout, and never fails for want of a partition: until the split succeeds, rows
@@ -2563,446 +3135,6 @@ end
 $aftercommit$;
 revoke all on function "aftercommit"."surplus_room" from public;
 comment on function "aftercommit"."surplus_room" is 'How many calls that wait in a process may become rows for other processes, by name: p_places for each other live worker that names the work, less the due rows of these lanes that no worker has claimed.';
--- grants: none
--- Whether a setting of the session says something about the events it appends. Inlined by the planner, and therefore without
--- settings of its own.
-create or replace function "aftercommit".has_session() returns boolean
-language sql stable as $aftercommit$
-  select pg_catalog.concat(
-    pg_catalog.current_setting('aftercommit.user_id', true), pg_catalog.current_setting('aftercommit.tenant', true),
-    pg_catalog.current_setting('aftercommit.correlation_id', true), pg_catalog.current_setting('aftercommit.causation_id', true),
-    pg_catalog.current_setting('aftercommit.traceparent', true), pg_catalog.current_setting('aftercommit.actor_type', true),
-    pg_catalog.current_setting('aftercommit.acting_for', true), pg_catalog.current_setting('aftercommit.depth', true))
-    operator(pg_catalog.<>) ''
-$aftercommit$;
-revoke all on function "aftercommit"."has_session" from public;
-comment on function "aftercommit"."has_session" is 'Whether a setting of the session says something about the events it appends. Inlined by the planner, and therefore without settings of its own.';
--- grants: none
--- Metadata of an event, completed from the settings of the session: what the emitter gave wins. A correlation id that is the
--- event's own id was not given, it only begins a chain. Raises AC006 where the chain of causes is too long.
-create or replace function "aftercommit".session_metadata(p_id text, p_metadata jsonb) returns jsonb
-language plpgsql stable set search_path = pg_catalog, pg_temp as $aftercommit$
-declare
-  v_depth integer := nullif(substring(current_setting('aftercommit.depth', true) from '^\d{1,9}$')::integer, 0);
-  v_session jsonb := jsonb_strip_nulls(jsonb_build_object(
-    'user_id', nullif(current_setting('aftercommit.user_id', true), ''),
-    'correlation_id', nullif(current_setting('aftercommit.correlation_id', true), ''),
-    'causation_id', nullif(current_setting('aftercommit.causation_id', true), ''),
-    'traceparent', nullif(current_setting('aftercommit.traceparent', true), ''),
-    'actor_type', nullif(current_setting('aftercommit.actor_type', true), ''),
-    'acting_for', nullif(current_setting('aftercommit.acting_for', true), ''),
-    'depth', v_depth));
-begin
-  if v_depth > (select s.max_depth from "aftercommit".settings s) then
-    raise exception 'This would be event number % in a chain of causes, more than the limit; nothing was emitted.', v_depth
-      using errcode = 'AC006', hint = 'An event probably causes itself.';
-  end if;
-  return v_session || case when v_session ? 'correlation_id' and p_metadata ->> 'correlation_id' = p_id
-    then p_metadata - 'correlation_id' else p_metadata end;
-end
-$aftercommit$;
-revoke all on function "aftercommit"."session_metadata" from public;
-comment on function "aftercommit"."session_metadata" is 'Metadata of an event, completed from the settings of the session: what the emitter gave wins. A correlation id that is the event''s own id was not given, it only begins a chain. Raises AC006 where the chain of causes is too long.';
--- grants: none
--- Whether an event has to be looked at by check_event before it is written: false for most, by the sizes in the headers of
--- their parts. A compressed part says nothing about its size, and 64 levels of JSON take more than 500 bytes. Inlined by the
--- planner, and therefore without settings of its own.
-create or replace function "aftercommit".may_break_limits(
-  p_type text, p_aggregate_type text, p_aggregate_id text, p_payload jsonb, p_metadata jsonb, p_extra jsonb)
-returns boolean
-language sql stable as $aftercommit$
-  select pg_catalog.pg_column_size(p_payload) > 500 and (pg_catalog.pg_column_size(p_payload) > 16000
-      or pg_catalog.jsonb_path_exists(p_payload, 'strict $.**{64} ? (@.type() == "object" || @.type() == "array")'))
-    or pg_catalog.pg_column_size(p_metadata) > 500
-    or pg_catalog.pg_column_size(p_extra) > 255
-    or pg_catalog.starts_with(p_type, 'aftercommit.')
-    or pg_catalog.octet_length(p_aggregate_type) > 255 or pg_catalog.octet_length(p_aggregate_id) > 255
-    or p_aggregate_type operator(pg_catalog.=) '' or p_aggregate_id operator(pg_catalog.=) ''
-    or pg_catalog.pg_column_compression(p_payload) is not null
-    or pg_catalog.pg_column_compression(p_metadata) is not null
-    or pg_catalog.pg_column_compression(p_extra) is not null
-$aftercommit$;
-revoke all on function "aftercommit"."may_break_limits" from public;
-comment on function "aftercommit"."may_break_limits" is 'Whether an event has to be looked at by check_event before it is written: false for most, by the sizes in the headers of their parts. A compressed part says nothing about its size, and 64 levels of JSON take more than 500 bytes. Inlined by the planner, and therefore without settings of its own.';
--- grants: none
--- Refuses an event of a type that only the library has, and one that breaks a limit of the log: the size and nesting of each part, the size of all of them, the length of
--- tenant and aggregate. True otherwise, so that it can stand in a condition. Small events need no check: see may_break_limits.
--- A part costs no more than its limit: size by its header, nesting down to the limit, then the digits that numbers with an
--- exponent have as text (1e131000 is stored in ten bytes), and only then its text.
-create or replace function "aftercommit".check_event(
-  p_type text, p_aggregate_type text, p_aggregate_id text, p_payload jsonb, p_metadata jsonb, p_extra jsonb)
-returns boolean
-language plpgsql set search_path = pg_catalog, pg_temp as $aftercommit$
-declare
-  -- Readers pass a larger event as a dead letter (LARGEST_EVENT in src/log/event-row.ts).
-  c_largest constant bigint := 16777216;
-  v_limits record;
-  v_part record;
-  v_number numeric;
-  v_bytes bigint;
-  v_total bigint := 0;
-begin
-  if starts_with(p_type, 'aftercommit.') then
-    raise exception 'Event types that begin with aftercommit. are those of the library itself; nothing was emitted.'
-      using errcode = 'AC003', hint = 'To let caches go of keys, call invalidate(keys).';
-  end if;
-  select max_payload, max_nesting into v_limits from "aftercommit".settings;
-  if p_aggregate_type = '' or p_aggregate_id = '' or length(p_aggregate_type) > 255 or length(p_aggregate_id) > 255 then
-    raise exception 'An aggregate has a type and an id of 1 to 255 characters, or neither; nothing was emitted.'
-      using errcode = 'AC004';
-  end if;
-  if length(p_extra ->> 'tenant') > 255 then
-    raise exception 'A tenant has 1 to 255 characters; nothing was emitted.' using errcode = 'AC004';
-  end if;
-  for v_part in
-    select * from (values
-      ('payload', p_payload, v_limits.max_nesting),
-      ('metadata', p_metadata, v_limits.max_nesting),
-      -- Values stand two levels deeper here: field → {old, new}.
-      ('changes', p_extra -> 'changes', v_limits.max_nesting + 2),
-      ('previous', p_extra -> 'previous', v_limits.max_nesting + 2)) as parts (name, content, levels)
-     where content is not null
-  loop
-    -- No JSON takes eight times as much room as its text.
-    if pg_column_size(v_part.content) / 8 > v_limits.max_payload then
-      raise exception 'The % of % has more than % bytes of JSON text; nothing was emitted.',
-        v_part.name, left(p_type, 80), v_limits.max_payload
-        using errcode = 'AC005', hint = 'Store the bulk elsewhere and refer to it, or raise log.max_payload and run aftercommit migrate.';
-    end if;
-    if jsonb_path_exists(v_part.content,
-        format('strict $.**{%s} ? (@.type() == "object" || @.type() == "array")', v_part.levels)::jsonpath) then
-      raise exception 'The % of % nests deeper than % levels; nothing was emitted.', v_part.name, left(p_type, 80), v_part.levels
-        using errcode = 'AC016', hint = 'Flatten it, or raise log.max_nesting and run aftercommit migrate.';
-    end if;
-    v_bytes := 0;
-    if (pg_column_size(v_part.content) > 16000 or pg_column_compression(v_part.content) is not null)
-       and jsonb_path_exists(v_part.content, 'strict $.** ? (!(@ >= 1e-300 && @ <= 1e300))') then
-      for v_number in
-        select digits::numeric
-          from jsonb_path_query(v_part.content, 'strict $.** ? (@ > 1e300 || @ < -1e300 || @ < 1e-300 && @ > -1e-300)') digits
-      loop
-        v_bytes := v_bytes + case when abs(v_number) > 1 then length(trunc(v_number)::text) else scale(v_number) end;
-        exit when v_bytes > v_limits.max_payload;
-      end loop;
-    end if;
-    if v_bytes <= v_limits.max_payload then v_bytes := octet_length(v_part.content::text); end if;
-    if v_bytes > v_limits.max_payload then
-      raise exception 'The % of % has more than % bytes of JSON text; nothing was emitted.',
-        v_part.name, left(p_type, 80), v_limits.max_payload
-        using errcode = 'AC005', hint = 'Store the bulk elsewhere and refer to it, or raise log.max_payload and run aftercommit migrate.';
-    end if;
-    v_total := v_total + v_bytes;
-  end loop;
-  if v_total > c_largest then
-    raise exception 'The event % has % bytes of JSON text, and readers load events of at most %; nothing was emitted.',
-      left(p_type, 80), v_total, c_largest
-      using errcode = 'AC005', hint = 'Store the bulk elsewhere and refer to it.';
-  end if;
-  return true;
-end
-$aftercommit$;
-revoke all on function "aftercommit"."check_event" from public;
-comment on function "aftercommit"."check_event" is 'Refuses an event of a type that only the library has, and one that breaks a limit of the log: the size and nesting of each part, the size of all of them, the length of tenant and aggregate. True otherwise, so that it can stand in a condition. Small events need no check: see may_break_limits. A part costs no more than its limit: size by its header, nesting down to the limit, then the digits that numbers with an exponent have as text (1e131000 is stored in ten bytes), and only then its text.';
--- grants: none
--- Whether a payload that was taken for small is large as text: numbers with an exponent are stored in a few bytes. Other
--- content of 16,000 bytes has no more than 100,000 characters. Inlined by the planner, like may_break_limits.
-create or replace function "aftercommit".has_swollen(p_bytes integer, p_payload jsonb) returns boolean
-language sql stable as $aftercommit$
-  select p_bytes operator(pg_catalog.>) 100000 and pg_catalog.pg_column_size(p_payload) operator(pg_catalog.<=) 16000
-$aftercommit$;
-revoke all on function "aftercommit"."has_swollen" from public;
-comment on function "aftercommit"."has_swollen" is 'Whether a payload that was taken for small is large as text: numbers with an exponent are stored in a few bytes. Other content of 16,000 bytes has no more than 100,000 characters. Inlined by the planner, like may_break_limits.';
--- grants: none
--- The hash of what an event says, by which a repetition under its id is told from another event. Times and metadata do not
--- count: a sender that builds its event again stamps it anew. Inlined by the planner, and so without settings of its own.
-create or replace function "aftercommit".content_of(
-  p_type text, p_aggregate_type text, p_aggregate_id text, p_tenant text, p_payload jsonb, p_changes jsonb)
-returns bytea
-language sql stable as $aftercommit$
-  select pg_catalog.substring(pg_catalog.sha256(pg_catalog.convert_to(pg_catalog.jsonb_build_array(
-    p_type, p_aggregate_type, p_aggregate_id, p_tenant, p_payload, p_changes)::pg_catalog.text, 'UTF8')), 1, 16)
-$aftercommit$;
-revoke all on function "aftercommit"."content_of" from public;
-comment on function "aftercommit"."content_of" is 'The hash of what an event says, by which a repetition under its id is told from another event. Times and metadata do not count: a sender that builds its event again stamps it anew. Inlined by the planner, and so without settings of its own.';
--- grants: none
--- Where the event with a chosen id stands, as append answers; null where none has it. Raises when the id stands for another
--- event: without that, the event of one service would vanish because another has taken its id. Ids from before content was
--- kept have none to compare.
-create or replace function "aftercommit".place_of_id(p_id text, p_content bytea) returns text
-language plpgsql set search_path = pg_catalog, pg_temp as $aftercommit$
-declare
-  v_known record;
-begin
-  select position, version, content into v_known from "aftercommit".event_ids where id = p_id;
-  if not found then return null; end if;
-  if v_known.content <> p_content then
-    raise exception 'The id "%" stands for another event, at position %; nothing was emitted.', p_id, v_known.position
-      using errcode = 'AC017', detail = p_id, hint = 'Give each event an id of its own; repeat an event with the content it had.';
-  end if;
-  return concat_ws(':', v_known.position, v_known.version);
-end
-$aftercommit$;
-revoke all on function "aftercommit"."place_of_id" from public;
-comment on function "aftercommit"."place_of_id" is 'Where the event with a chosen id stands, as append answers; null where none has it. Raises when the id stands for another event: without that, the event of one service would vanish because another has taken its id. Ids from before content was kept have none to compare.';
--- grants: none
--- Takes the next version of a stream. The row lock comes before nextval, so that inside a stream the order of versions
--- is the order of positions.
-create or replace function "aftercommit".next_version(p_aggregate_type text, p_aggregate_id text, p_adopted boolean) returns bigint
-language plpgsql set search_path = pg_catalog, pg_temp as $aftercommit$
-declare
-  v_version bigint;
-  v_before bigint := 0;
-begin
-  update "aftercommit".streams set version = version + 1
-   where aggregate_type = p_aggregate_type and aggregate_id = p_aggregate_id
-  returning version into v_version;
-  if not found then
-    if p_adopted then
-      select count(*) into v_before from "aftercommit".events
-       where aggregate_type = p_aggregate_type and aggregate_id = p_aggregate_id;
-    end if;
-    insert into "aftercommit".streams as s (aggregate_type, aggregate_id, version)
-    values (p_aggregate_type, p_aggregate_id, v_before + 1)
-    on conflict (aggregate_type, aggregate_id) do update set version = s.version + 1
-    returning version into v_version;
-  end if;
-  return v_version;
-end
-$aftercommit$;
-revoke all on function "aftercommit"."next_version" from public;
-comment on function "aftercommit"."next_version" is 'Takes the next version of a stream. The row lock comes before nextval, so that inside a stream the order of versions is the order of positions.';
--- grants: emit
--- Appends one event and returns 'position' or 'position:version'. A plain event is one insert; streams and chosen ids
--- take their row first. Values that are seldom given come in p_extra: tenant, changes, previous, chosen (the caller chose the
--- id), expected (the version the stream must be at). A scalar result and few parameters: measured 10 % per append.
--- p_level is the last breaking migration that the process knows; SQL has none. The least one allowed is written into the
--- function, so that the check reads no table.
-create or replace function "aftercommit".append(
-  p_id text, p_type text, p_aggregate_type text, p_aggregate_id text, p_payload jsonb, p_metadata jsonb,
-  p_occurred_at timestamptz default null, p_extra jsonb default null, p_level integer default null)
-returns text
-language plpgsql security definer set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan as $aftercommit$
-declare
-  v_adopted boolean;
-  v_version bigint;
-  v_position bigint;
-  v_bytes integer;
-  v_known text;
-  v_content bytea;
-begin
-  if p_level < 14 then
-    raise exception 'The schema was migrated by a newer aftercommit, which processes of this version must not write to; nothing was emitted.'
-      using errcode = 'AC015';
-  end if;
-  if "aftercommit".has_session() then
-    p_metadata := "aftercommit".session_metadata(p_id, p_metadata);
-    if nullif(current_setting('aftercommit.tenant', true), '') is not null and not coalesce(p_extra ? 'tenant', false) then
-      p_extra := coalesce(p_extra, '{}') || jsonb_build_object('tenant', current_setting('aftercommit.tenant'));
-    end if;
-  end if;
-  if "aftercommit".may_break_limits(p_type, p_aggregate_type, p_aggregate_id, p_payload, p_metadata, p_extra) then
-    perform "aftercommit".check_event(p_type, p_aggregate_type, p_aggregate_id, p_payload, p_metadata, p_extra);
-  end if;
-  -- Nearly every event ends here. Whether its type is a stream is asked by the insert itself: each statement more is felt.
-  if p_extra is null then
-    insert into "aftercommit".events (id, type, aggregate_type, aggregate_id, payload, metadata, occurred_at)
-    select p_id, p_type, p_aggregate_type, p_aggregate_id, p_payload, p_metadata, coalesce(p_occurred_at, clock_timestamp())
-     where not exists (select from "aftercommit".stream_types where aggregate_type = p_aggregate_type)
-    returning position, bytes into v_position, v_bytes;
-    if found then
-      if "aftercommit".has_swollen(v_bytes, p_payload) then
-        perform "aftercommit".check_event(p_type, p_aggregate_type, p_aggregate_id, p_payload, p_metadata, p_extra);
-      end if;
-      return v_position;
-    end if;
-  end if;
-  if p_extra ? 'chosen' then
-    v_content := "aftercommit".content_of(p_type, p_aggregate_type, p_aggregate_id, p_extra ->> 'tenant', p_payload, p_extra -> 'changes');
-    v_known := "aftercommit".place_of_id(p_id, v_content);
-    if v_known is not null then return v_known; end if;
-  end if;
-
-  if p_aggregate_type is not null then
-    select adopted into v_adopted from "aftercommit".stream_types where aggregate_type = p_aggregate_type;
-    if found then
-      v_version := "aftercommit".next_version(p_aggregate_type, p_aggregate_id, v_adopted);
-      if v_version - 1 <> (p_extra ->> 'expected')::bigint then
-        -- The transaction that had the row of the stream before may have appended this very id: then it is no conflict.
-        if p_extra ? 'chosen' then
-          v_known := "aftercommit".place_of_id(p_id, v_content);
-          if v_known is not null then
-            update "aftercommit".streams set version = version - 1
-             where aggregate_type = p_aggregate_type and aggregate_id = p_aggregate_id;
-            return v_known;
-          end if;
-        end if;
-        raise exception 'Stream %/% is at version %, not %.',
-          p_aggregate_type, p_aggregate_id, v_version - 1, p_extra ->> 'expected'
-          using errcode = 'AC001', detail = (v_version - 1)::text;
-      end if;
-    end if;
-  end if;
-
-  if p_extra is null then
-    insert into "aftercommit".events (id, type, aggregate_type, aggregate_id, version, payload, metadata, occurred_at)
-    values (p_id, p_type, p_aggregate_type, p_aggregate_id, v_version, p_payload, p_metadata, coalesce(p_occurred_at, clock_timestamp()))
-    returning position, bytes into v_position, v_bytes;
-    if "aftercommit".has_swollen(v_bytes, p_payload) then
-      perform "aftercommit".check_event(p_type, p_aggregate_type, p_aggregate_id, p_payload, p_metadata, p_extra);
-    end if;
-    return concat_ws(':', v_position, v_version);
-  end if;
-
-  if v_version is null and p_extra ? 'expected' then
-    raise exception 'Aggregate type % is not declared as a stream.', coalesce(p_aggregate_type, '(none)')
-      using errcode = 'AC002';
-  end if;
-  -- Readers wait for transactions that hold the locks of events and of the sequence: this one comes first (decision 0001).
-  lock table only "aftercommit".events in row exclusive mode;
-  v_position := nextval('"aftercommit".positions');
-  if p_extra ? 'chosen' then
-    insert into "aftercommit".event_ids (id, position, version, content) values (p_id, v_position, v_version, v_content)
-    on conflict (id) do nothing;
-    if not found then
-      -- Somebody else's append of the same id committed while this one waited for it: theirs is the event. The version
-      -- taken above is given back, and the number becomes a hole.
-      if v_version is not null then
-        update "aftercommit".streams set version = version - 1
-         where aggregate_type = p_aggregate_type and aggregate_id = p_aggregate_id;
-      end if;
-      return "aftercommit".place_of_id(p_id, v_content);
-    end if;
-  end if;
-  insert into "aftercommit".events (position, id, type, aggregate_type, aggregate_id, version, tenant, payload, changes, previous, metadata, occurred_at)
-  values (v_position, p_id, p_type, p_aggregate_type, p_aggregate_id, v_version, p_extra ->> 'tenant', p_payload,
-    p_extra -> 'changes', p_extra -> 'previous', p_metadata, coalesce(p_occurred_at, clock_timestamp()))
-  returning bytes into v_bytes;
-  if "aftercommit".has_swollen(v_bytes, p_payload) then
-    perform "aftercommit".check_event(p_type, p_aggregate_type, p_aggregate_id, p_payload, p_metadata, p_extra);
-  end if;
-  return concat_ws(':', v_position, v_version);
-end
-$aftercommit$;
-revoke all on function "aftercommit"."append" from public;
-comment on function "aftercommit"."append" is 'Appends one event and returns ''position'' or ''position:version''. A plain event is one insert; streams and chosen ids take their row first. Values that are seldom given come in p_extra: tenant, changes, previous, chosen (the caller chose the id), expected (the version the stream must be at). A scalar result and few parameters: measured 10 % per append. p_level is the last breaking migration that the process knows; SQL has none. The least one allowed is written into the function, so that the check reads no table.';
--- grants: emit
--- Appends many in one statement, in the order given, all or nothing. Without chosen ids it is one insert, and one update of
--- the rows of its streams: every version of such a row stays until the transaction ends, and the next update walks past it.
--- An array that is null counts as an array of nulls. Payloads come as one JSON array: measured, that spares a fifth of a
--- batch, since nothing is escaped on the way. p_level as in append.
-create or replace function "aftercommit".append_many(
-  p_ids text[], p_types text[], p_aggregate_types text[], p_aggregate_ids text[], p_payloads jsonb, p_metadata jsonb,
-  p_occurred_at timestamptz[] default null, p_extras jsonb[] default null, p_level integer default null)
-returns setof text
-language plpgsql security definer set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set enable_incremental_sort = off set enable_hashjoin = off set enable_mergejoin = off as $aftercommit$
-declare
-  v_conflict record;
-begin
-  if p_level < 14 then
-    raise exception 'The schema was migrated by a newer aftercommit, which processes of this version must not write to; nothing was emitted.'
-      using errcode = 'AC015';
-  end if;
-  if "aftercommit".has_session() then
-    p_metadata := (
-      select jsonb_agg("aftercommit".session_metadata(e.id, e.metadata) order by e.place)
-        from rows from (unnest(p_ids), jsonb_array_elements(p_metadata)) with ordinality as e (id, metadata, place));
-    if nullif(current_setting('aftercommit.tenant', true), '') is not null then
-      p_extras := array(
-        select case when e.extra ? 'tenant' then e.extra
-                 else coalesce(e.extra, '{}') || jsonb_build_object('tenant', current_setting('aftercommit.tenant')) end
-          from rows from (unnest(p_ids), unnest(p_extras)) with ordinality as e (id, extra, place)
-         order by e.place);
-    end if;
-  end if;
-  if (p_extras is null or not exists (select from unnest(p_extras) x where x ?| array['chosen', 'expected']))
-     and not exists (select from "aftercommit".stream_types where aggregate_type = any (p_aggregate_types)) then
-    return query
-      insert into "aftercommit".events (id, type, aggregate_type, aggregate_id, tenant, payload, changes, previous, metadata, occurred_at)
-      select e.id, e.type, e.aggregate_type, e.aggregate_id, e.extra ->> 'tenant', e.payload,
-             e.extra -> 'changes', e.extra -> 'previous', e.metadata, coalesce(e.occurred_at, clock_timestamp())
-        from rows from (unnest(p_ids), unnest(p_types), unnest(p_aggregate_types), unnest(p_aggregate_ids),
-          jsonb_array_elements(p_payloads), jsonb_array_elements(p_metadata), unnest(p_occurred_at), unnest(p_extras))
-          as e (id, type, aggregate_type, aggregate_id, payload, metadata, occurred_at, extra)
-       where case when "aftercommit".may_break_limits(e.type, e.aggregate_type, e.aggregate_id, e.payload, e.metadata, e.extra)
-                 then "aftercommit".check_event(e.type, e.aggregate_type, e.aggregate_id, e.payload, e.metadata, e.extra) else true end
-      returning case when "aftercommit".has_swollen(bytes, payload)
-                       and not "aftercommit".check_event(type, aggregate_type, aggregate_id, payload, metadata, null)
-                  then null else position::text end;
-    return;
-  end if;
-
-  -- Rows of streams are made and locked in one order whatever the order of the events: two batches cannot deadlock.
-  insert into "aftercommit".streams (aggregate_type, aggregate_id, version)
-  select w.t, w.i,
-         case when d.adopted
-           then (select count(*) from "aftercommit".events e where e.aggregate_type = w.t and e.aggregate_id = w.i) else 0 end
-    from (select distinct a.t, a.i from unnest(p_aggregate_types, p_aggregate_ids) as a (t, i)) w
-    join "aftercommit".stream_types d on d.aggregate_type = w.t
-   order by w.t, w.i
-  on conflict do nothing;
-  perform from (
-    select from "aftercommit".streams s
-      join (select distinct a.t, a.i from unnest(p_aggregate_types, p_aggregate_ids) as a (t, i)) w
-        on s.aggregate_type = w.t and s.aggregate_id = w.i
-     order by s.aggregate_type, s.aggregate_id
-       for update of s) locked;
-  if p_extras is null or not exists (select from unnest(p_extras) x where x ? 'chosen') then
-    if exists (select from unnest(p_extras) x where x ? 'expected') then
-      select e.t, e.i, s.version + e.before as found, e.expected, s.version is null as is_plain into v_conflict
-        from (select a.t, a.i, a.n, (a.x ->> 'expected')::bigint as expected, row_number() over (partition by a.t, a.i order by a.n) - 1 as before
-                from rows from (unnest(p_aggregate_types), unnest(p_aggregate_ids), unnest(p_extras)) with ordinality as a (t, i, x, n)) e
-        left join ("aftercommit".streams s join "aftercommit".stream_types d using (aggregate_type))
-          on s.aggregate_type = e.t and s.aggregate_id = e.i
-       where e.expected is not null and s.version + e.before is distinct from e.expected
-       order by e.n
-       limit 1;
-      if found and v_conflict.is_plain then
-        raise exception 'Aggregate type % is not declared as a stream.', coalesce(v_conflict.t, '(none)') using errcode = 'AC002';
-      elsif found then
-        raise exception 'Stream %/% is at version %, not %.', v_conflict.t, v_conflict.i, v_conflict.found, v_conflict.expected
-          using errcode = 'AC001', detail = v_conflict.found::text;
-      end if;
-    end if;
-    return query
-      with counted as (
-        select a.t, a.i, count(*) as events
-          from unnest(p_aggregate_types, p_aggregate_ids) as a (t, i)
-          join "aftercommit".stream_types d on d.aggregate_type = a.t
-         group by a.t, a.i),
-      raised as (
-        update "aftercommit".streams s set version = s.version + c.events
-          from counted c
-         where s.aggregate_type = c.t and s.aggregate_id = c.i
-        returning s.aggregate_type, s.aggregate_id, s.version - c.events as before),
-      appended as (
-        insert into "aftercommit".events (id, type, aggregate_type, aggregate_id, version, tenant, payload, changes, previous, metadata, occurred_at)
-        select o.id, o.type, o.aggregate_type, o.aggregate_id, o.version, o.extra ->> 'tenant', o.payload,
-               o.extra -> 'changes', o.extra -> 'previous', o.metadata, coalesce(o.occurred_at, clock_timestamp())
-          from (select e.*, r.before + row_number() over (partition by e.aggregate_type, e.aggregate_id order by e.n) as version
-                  from rows from (unnest(p_ids), unnest(p_types), unnest(p_aggregate_types), unnest(p_aggregate_ids),
-                    jsonb_array_elements(p_payloads), jsonb_array_elements(p_metadata), unnest(p_occurred_at), unnest(p_extras))
-                    with ordinality as e (id, type, aggregate_type, aggregate_id, payload, metadata, occurred_at, extra, n)
-                  left join raised r on r.aggregate_type = e.aggregate_type and r.aggregate_id = e.aggregate_id
-                 where case when "aftercommit".may_break_limits(e.type, e.aggregate_type, e.aggregate_id, e.payload, e.metadata, e.extra)
-                   then "aftercommit".check_event(e.type, e.aggregate_type, e.aggregate_id, e.payload, e.metadata, e.extra) else true end
-                 order by e.n) o
-        returning version, case when "aftercommit".has_swollen(bytes, payload)
-                                  and not "aftercommit".check_event(type, aggregate_type, aggregate_id, payload, metadata, null)
-                             then null else position end as position)
-      select concat_ws(':', position, version) from appended order by position;
-    return;
-  end if;
-  return query
-    select "aftercommit".append(e.id, e.type, e.aggregate_type, e.aggregate_id, e.payload, e.metadata, e.occurred_at, e.extra)
-      from rows from (unnest(p_ids), unnest(p_types), unnest(p_aggregate_types), unnest(p_aggregate_ids),
-          jsonb_array_elements(p_payloads), jsonb_array_elements(p_metadata), unnest(p_occurred_at), unnest(p_extras))
-        with ordinality as e (id, type, aggregate_type, aggregate_id, payload, metadata, occurred_at, extra, n)
-     order by e.n;
-end
-$aftercommit$;
-revoke all on function "aftercommit"."append_many" from public;
-comment on function "aftercommit"."append_many" is 'Appends many in one statement, in the order given, all or nothing. Without chosen ids it is one insert, and one update of the rows of its streams: every version of such a row stays until the transaction ends, and the next update walks past it. An array that is null counts as an array of nulls. Payloads come as one JSON array: measured, that spares a fifth of a batch, since nothing is escaped on the way. p_level as in append.';
 -- grants: run
 -- Appends an event of the library itself, whose type begins with `aftercommit.`: the way in of running processes alone, because
 -- every process acts on such events. The id is chosen. Returns the position.
@@ -4090,6 +4222,23 @@ end
 $aftercommit$;
 revoke all on procedure "aftercommit"."backfill" from public;
 comment on procedure "aftercommit"."backfill" is 'Makes events of the rows that a captured table has already: call backfill(''orders'') writes order.existing for each. Commits after every batch; a call that was ended early goes on where it was, and a finished one does nothing unless again => true.';
+-- grants: emit
+-- Appends the rows of a table of events that existed before, in their order: call import_events('old_events',
+-- order_by => '{created_at,id}', columns => '{"type": "event_type", "payload": "data", "occurred_at": "created_at"}'). Commits after every
+-- batch; a call that was ended early goes on where it was, and a later one appends rows that have come since.
+create or replace procedure "aftercommit".import_events(relation regclass, order_by text[], columns jsonb, batch integer default 1000)
+language plpgsql as $aftercommit$
+begin
+  loop
+    perform "aftercommit".make_room();
+    commit;
+    exit when "aftercommit".import_batch(relation, order_by, columns, batch) operator(pg_catalog.=) 0;
+    commit;
+  end loop;
+end
+$aftercommit$;
+revoke all on procedure "aftercommit"."import_events" from public;
+comment on procedure "aftercommit"."import_events" is 'Appends the rows of a table of events that existed before, in their order: call import_events(''old_events'', order_by => ''{created_at,id}'', columns => ''{"type": "event_type", "payload": "data", "occurred_at": "created_at"}''). Commits after every batch; a call that was ended early goes on where it was, and a later one appends rows that have come since.';
 -- grants: none
 -- Wakes sleeping workers when a delivery is added.
 create or replace trigger bell after insert on "aftercommit".deliveries for each statement execute function "aftercommit".ring();
@@ -4247,7 +4396,8 @@ update "aftercommit".log_state set identity = "aftercommit".log_identity() where
 -- Makes the partitions for the run records of the coming days. Upkeep goes on from here with the configured retention.
 select "aftercommit".keep_run_days(interval '100 years');
 insert into "aftercommit".sql_files as f (name, kind, object, on_table, hash, version)
-values ('capture/register_capture', 'function', 'register_capture', null, '04a4bada200daafe3595e1d3868c5a9d014e83752aff323d86b98e6bc34486c0', 1),
+values ('capture/advance_import', 'function', 'advance_import', null, 'e631fc1ec0e84d25fa46821f08b76aca963c759a63b45eae80a82844c3a93b0c', 1),
+       ('capture/register_capture', 'function', 'register_capture', null, '04a4bada200daafe3595e1d3868c5a9d014e83752aff323d86b98e6bc34486c0', 1),
        ('capture/capture_tree', 'function', 'capture_tree', null, '771772d78daeda5a432d571c155b74dc2d153ae98a8d6a4cab6e83abf42c004c', 1),
        ('capture/capture_key_columns', 'function', 'capture_key_columns', null, '05390a06e3b7ec440a629f30ad41ffa5ec94ad1fba3fbc41aa687693045f045d', 1),
        ('capture/capture_triggers', 'function', 'capture_triggers', null, 'c2bd4e482e678b68cd5c37d7e4e955026a48c1b8c5ae45c113ba2f7ca4fe51ed', 1),
@@ -4255,11 +4405,11 @@ values ('capture/register_capture', 'function', 'register_capture', null, '04a4b
        ('capture/backfill_state', 'function', 'backfill_state', null, 'a4a05843595ec82693aa82d0651cc6e7c0c1831693e688919a93a6ed0f34832b', 1),
        ('capture/capture_image', 'function', 'capture_image', null, '5b244839814f1620ba516f715b1ce2405850faab37083ee9dc63644d935c4894', 1),
        ('capture/captured', 'function', 'captured', null, 'e4caa492ed2232e2303bf33d5c69dfb04ba2b1ee00596fd6b153a426e1c8d98a', 1),
-       ('capture/capture_short', 'function', 'capture_short', null, '15d928aa8bbb6c25c02f0ef26a98ec373ec5a35e21ba2a5e1d12259a3594b0fe', 1),
+       ('capture/capture_short', 'function', 'capture_short', null, 'f80bf7d138ce6b3c66a4c2d33f5fe8c14a3dadc2517133bd94a008abdd3df344', 1),
        ('capture/capture_context', 'function', 'capture_context', null, 'bdc628dbf95d8f5dfa1d0254b603759ea6f806b86d2d13b6260c57105aeae59b', 1),
        ('log/new_id', 'function', 'new_id', null, '747972414d040b688c68dffa106f413b1b8bf0594c866c50a11503a734e2ab90', 1),
-       ('capture/capture_uncommon_key', 'function', 'capture_uncommon_key', null, '7ce1598a1a4a437e61ca2b331fbb1a49f7a9e79acb1437d4dbf37de0702b3e92', 1),
-       ('capture/capture_key', 'function', 'capture_key', null, '8636e8677265be63f12e9347001da75aac60f5c1a39031221a097ff0e0d50680', 1),
+       ('capture/capture_uncommon_key', 'function', 'capture_uncommon_key', null, 'c63a47493f2a80d6f80c322106ec4abaeab047a448467b8712e3696754c63ac0', 1),
+       ('capture/capture_key', 'function', 'capture_key', null, '9d1333c232ac3c32b8ae73c357471bf56b010736e6fafee248ca9aa3c41714d1', 1),
        ('capture/capture_is_large', 'function', 'capture_is_large', null, '050ca85586eff6a6066d2020fc1edf85d32fb3b4d6e34027ee795e130779e0c9', 1),
        ('capture/capture_oversized', 'function', 'capture_oversized', null, '0d464025051b43c6016f2e4f8a22250e224fff5a56c46309fe4b46fdfcfc874d', 1),
        ('capture/write_existing', 'function', 'write_existing', null, '5d76aa138bc4cc0d01b64bb94c86971f505c0fe6e53a0c8259105ce87554fdcc', 1),
@@ -4273,6 +4423,18 @@ values ('capture/register_capture', 'function', 'register_capture', null, '04a4b
        ('capture/capture_rows', 'function', 'capture_rows', null, '219bcc4e8b1e4942715e84979137d56ecfd7eec410fa0dbedb74fd64d29ec11b', 1),
        ('capture/capture_truncate', 'function', 'capture_truncate', null, '8ed1708b02d6bf56b69b7f37b2cddebb7acefe51741f5a3afb9cd5476b0a1a15', 1),
        ('capture/capture_value', 'function', 'capture_value', null, '0f33ec9751742e35d61bc97cdf06adc0574be264924f466ceaa63272065bba9b', 1),
+       ('capture/import_state', 'function', 'import_state', null, 'ebec69474e19f4a321bebd922f81639aa8d8afc067455374a1186aba474e322a', 1),
+       ('log/has_session', 'function', 'has_session', null, 'eea298bc6e14665ed8277280dcc7f4c37a4de06b7a9e3a3a34856e38c1957c40', 1),
+       ('log/session_metadata', 'function', 'session_metadata', null, 'b5ee849c8e00a5b2a1a6e84769dd971be2fdc755d90d978eb7cdf18bb50b0728', 1),
+       ('log/may_break_limits', 'function', 'may_break_limits', null, 'dc23804906b42eb70342bf952b6ef0a48c0e2a971e0a1ffcf3a4dabcfb19976d', 1),
+       ('log/check_event', 'function', 'check_event', null, '7873f975fe50bc1ab9aa18b9c437a5d04bf7418581d7fe4f3ed281ba91507242', 1),
+       ('log/has_swollen', 'function', 'has_swollen', null, '413a2e6afa802f690badf437a45638065cfe321e0b5df162de12d6c337ebbbfe', 1),
+       ('log/content_of', 'function', 'content_of', null, '5222422236d196f679f523837641d35f7d8465ae1859ad0fb5ce13487e3912db', 1),
+       ('log/place_of_id', 'function', 'place_of_id', null, '9db09c3c2a7c7694a0a03b4e9edacb9da8bb8548b798ec4f65ffe3afd133f0d6', 1),
+       ('log/next_version', 'function', 'next_version', null, 'e6ed26ba5d5e54c1cd9d5d0dcfb1b251a824cb012ac0be3a7a31ab73afa0197f', 1),
+       ('log/append', 'function', 'append', null, 'fea38b68b2252abcab9ea12f78e69e01ca0ce5c785fe48a2d13ea5fb9ad3efcb', 1),
+       ('log/append_many', 'function', 'append_many', null, 'cae997ac16b3444d36bb56226397d9d488a798f420c5bad7e89b3a2510afbd86', 1),
+       ('capture/import_batch', 'function', 'import_batch', null, 'a47af08a19036b2d5ea102edee7f0987e7a230d2901150bae1f80828b8d52c8a', 1),
        ('log/split_partitions', 'function', 'split_partitions', null, '780005ff911510df3817d28ebf48c0028c880b79b994651112b276390374d599', 1),
        ('capture/make_room', 'function', 'make_room', null, '406d3a5dfa555143ad11febad525aefc9262deacb7c296983a857efe7b3dc9f0', 1),
        ('capture/unregister_capture', 'function', 'unregister_capture', null, '5dc6f4b8e38403fe4410f8f94b1e5c4ddf5f91f08de6f4a38d8a5e7d9fcb47ea', 1),
@@ -4289,16 +4451,6 @@ values ('capture/register_capture', 'function', 'register_capture', null, '04a4b
        ('delivery/next_delivery_ms', 'function', 'next_delivery_ms', null, '59fc960bf4cdb958ac93f0c6d501f23212d38881d7c13210b39e766201e34121', 1),
        ('delivery/rotate_deliveries', 'function', 'rotate_deliveries', null, '33dd4711704710f957e20e5fc0a1819210dd485673894b06cd601a7cc6c05be2', 1),
        ('delivery/surplus_room', 'function', 'surplus_room', null, '59dcb0c9fe57e9d730d701ba952541afead4014d0acdc1fdeb6684f43c7e7bcd', 1),
-       ('log/has_session', 'function', 'has_session', null, 'eea298bc6e14665ed8277280dcc7f4c37a4de06b7a9e3a3a34856e38c1957c40', 1),
-       ('log/session_metadata', 'function', 'session_metadata', null, 'b5ee849c8e00a5b2a1a6e84769dd971be2fdc755d90d978eb7cdf18bb50b0728', 1),
-       ('log/may_break_limits', 'function', 'may_break_limits', null, 'dc23804906b42eb70342bf952b6ef0a48c0e2a971e0a1ffcf3a4dabcfb19976d', 1),
-       ('log/check_event', 'function', 'check_event', null, '7873f975fe50bc1ab9aa18b9c437a5d04bf7418581d7fe4f3ed281ba91507242', 1),
-       ('log/has_swollen', 'function', 'has_swollen', null, '413a2e6afa802f690badf437a45638065cfe321e0b5df162de12d6c337ebbbfe', 1),
-       ('log/content_of', 'function', 'content_of', null, '5222422236d196f679f523837641d35f7d8465ae1859ad0fb5ce13487e3912db', 1),
-       ('log/place_of_id', 'function', 'place_of_id', null, '9db09c3c2a7c7694a0a03b4e9edacb9da8bb8548b798ec4f65ffe3afd133f0d6', 1),
-       ('log/next_version', 'function', 'next_version', null, 'e6ed26ba5d5e54c1cd9d5d0dcfb1b251a824cb012ac0be3a7a31ab73afa0197f', 1),
-       ('log/append', 'function', 'append', null, 'fea38b68b2252abcab9ea12f78e69e01ca0ce5c785fe48a2d13ea5fb9ad3efcb', 1),
-       ('log/append_many', 'function', 'append_many', null, 'cae997ac16b3444d36bb56226397d9d488a798f420c5bad7e89b3a2510afbd86', 1),
        ('log/append_own', 'function', 'append_own', null, 'cb4c81778489e45a1c783a33df4ab31fac22b2f79aa46e327256aa31cdf74265', 1),
        ('log/log_identity', 'function', 'log_identity', null, '5a103ba1d69f974c953683c99b1c74b1205d852c5e3657b3ba21ccc856847f86', 1),
        ('log/witness_is_gone', 'function', 'witness_is_gone', null, '59c24d5ae211a728e2312346432f131965c75b04f786e853ec07dbeb3f8f01af', 1),
@@ -4325,6 +4477,7 @@ values ('capture/register_capture', 'function', 'register_capture', null, '04a4b
        ('workflows/workflow_load', 'function', 'workflow_load', null, 'faa5fa5cb2d7312d85275505696e659658fb0ae76ccac13ab8199c59a139c54e', 1),
        ('workflows/workflow_try', 'function', 'workflow_try', null, '5982cf440c9f0968052597e6849b71013d38e2db7e8a2e7f796a38b61ed662a5', 1),
        ('capture/backfill', 'procedure', 'backfill', null, 'b83dd15cde2d819f948261bc53c7c7d743ad8dc2a5565020c2930970b09d60e9', 1),
+       ('capture/import_events', 'procedure', 'import_events', null, '221a078d047eeca461446f81ac886251772e04a680519c3bd92acf90360ea5b0', 1),
        ('delivery/delivery_bell', 'trigger', 'bell', 'deliveries', 'aa7e9108da8c1cb9f955541f8ef4c87158198d8888a6b011790aee997eed4595', 1),
        ('log/bell', 'trigger', 'bell', 'events', '290f1647d5d461ceac31de6b3a72e35a95e4da2e3b9386ac0e23d5b9ddc01c55', 1),
        ('log/keep_history', 'trigger', 'keep_history', 'events', 'eb200038d7c3cfdf217814d5788bf4e6f3a1e377b48fbd4f21514c5408a946be', 1),
