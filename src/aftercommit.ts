@@ -10,7 +10,7 @@ import { resolveDatabase } from './database-address.ts'
 import { createDeadLetters, pruneLetters } from './dead-letters/index.ts'
 import { createDeliveries, createDelivering, diagnoseDeliveries, WORKERS_NUDGE } from './delivery/index.ts'
 import { createEmitting } from './emitting.ts'
-import type { EventDefinitions } from './events/index.ts'
+import { type EventDefinitions, refuseMisspelt } from './events/index.ts'
 import { createHooks, type Hooks } from './hooks/index.ts'
 import type { Aftercommit, EmittingTransaction } from './instance.ts'
 import { createLifetime } from './lifetime.ts'
@@ -299,6 +299,16 @@ function assemble<D extends EventDefinitions>(options: AftercommitOptions<D>): A
     if (asked) await asked
     return emitting.through(db, first, event) as Promise<never>
   }
+  /** A typing mistake in `on` would choose nothing, in silence. */
+  function withKnownNames<O extends { readonly id: string; readonly on?: readonly string[] | undefined }>(
+    what: string,
+    asked: O,
+  ): O {
+    const names = Array.isArray(asked.on) ? asked.on : []
+    refuseMisspelt(`${what} "${asked.id}"`, names, definitions, workflowsPart.workflows.registered())
+    return asked
+  }
+
   const instance: Aftercommit<D> = {
     async migrate({
       grantEmit: emitters = [],
@@ -361,12 +371,16 @@ function assemble<D extends EventDefinitions>(options: AftercommitOptions<D>): A
         ],
       }),
     subscribe: (subscription) =>
-      subscriptions.register(toDefinition(assertOpenId(subscription as SubscriptionOptions))),
+      subscriptions.register(
+        toDefinition(withKnownNames('Subscription', assertOpenId(subscription as SubscriptionOptions))),
+      ),
     subscriptions: { get: subscriptions.get, list: subscriptions.list },
     processed,
-    relay: relays.register,
+    relay: (relay) => relays.register(withKnownNames('Relay', relay)),
     project: <State>(projection: ProjectionOptions<never, State>) =>
-      registerProjection(projection as unknown as ProjectionOptions) as ProjectionHandle<State>,
+      registerProjection(
+        withKnownNames('Projection', projection as unknown as ProjectionOptions),
+      ) as ProjectionHandle<State>,
     projections,
     cache,
     observers: observing.observers,

@@ -8,7 +8,7 @@ import type { DrainResult, StartOptions } from './instance.ts'
 import type { createLive } from './live/index.ts'
 import { type createFollowing, settledPosition } from './log/index.ts'
 import type { createObservers } from './observers-on-demand.ts'
-import { assertSchemaUsable, type Database, waitUntilReachable } from './postgres/index.ts'
+import { assertSchemaUsable, type Database, SQLSTATE, sqlstateOf, waitUntilReachable } from './postgres/index.ts'
 import { abortable, type DrainLimit, type Duration, type Health, type Service, toMs } from './runtime/index.ts'
 import type { createRelays, createSubscriptions } from './subscriptions/index.ts'
 import type { createSchedules } from './workflows/index.ts'
@@ -96,7 +96,8 @@ export function createLifetime(parts: LifetimeParts) {
     return starting.finally(() => starts.delete(starting))
   }
 
-  const start = (options: StartOptions = {}) => underway(run(options))
+  const start = (options: StartOptions = {}) =>
+    underway(run(options).catch((error) => Promise.reject(explained(error))))
 
   async function stopSubscriptions(): Promise<void> {
     drainLimit.begin()
@@ -172,4 +173,15 @@ async function endAll(...steps: (() => Promise<unknown>)[]): Promise<void> {
   const failures: unknown[] = []
   for (const step of steps) await step().catch((error) => failures.push(error))
   if (failures.length > 0) throw failures[0]
+}
+
+/** A right that is lacking, with the command that grants it; anything else as it is. */
+function explained(error: unknown): unknown {
+  if (error instanceof AftercommitError || sqlstateOf(error) !== SQLSTATE.insufficientPrivilege) return error
+  return new AftercommitError(
+    'NOT_ALLOWED',
+    `aftercommit did not start, because its database role lacks a right: ${(error as Error).message}. As the owner of the schema, ` +
+      'run: aftercommit migrate --grant-run <role>',
+    { cause: error },
+  )
 }

@@ -234,7 +234,9 @@ export function createObservers(parts: ObserversParts): ObserversPart {
       logger.info({ file: fileName, changed: diff !== null && !diff.isEmpty }, 'configuration reloaded')
       return diff
     } catch (error) {
-      say('error', 'reload', { file: fileName, err: error }, 'configuration not reloaded; the one in force stays')
+      // Each mistake at once; the same one again is counted.
+      const kind = `reload ${error instanceof Error ? error.message : ''}`
+      say('error', kind, { file: fileName, err: error }, 'configuration not reloaded; the one in force stays')
       throw error
     }
   }

@@ -65,6 +65,20 @@ interface Read {
 
 const NOTHING_READ: Read = { settings: [], capture: undefined }
 
+/** What the file says where neither a flag nor the environment says otherwise: what is overridden may refer to nothing. */
+export function withoutOverridden(
+  data: Table,
+  flags: Pick<GlobalOptions, 'database' | 'schema'>,
+  env: NodeJS.ProcessEnv,
+): Table {
+  return withoutNames(data, [...fromFlags(flags), ...fromEnvironment(env)])
+}
+
+function withoutNames(data: Table, given: readonly Pick<Setting, 'name'>[]): Table {
+  const names = new Set<string>(given.map(({ name }) => name))
+  return Object.fromEntries(Object.entries(data).filter(([name]) => !names.has(name)))
+}
+
 /** The file that is named, else aftercommit.toml where there is one. */
 export function fileToRead({ config }: Pick<GlobalOptions, 'config'>): string | undefined {
   return config ?? (existsSync(DEFAULT_FILE) ? DEFAULT_FILE : undefined)
@@ -89,10 +103,11 @@ async function check(
   if (file !== undefined) {
     try {
       const content = await readConfiguration({ file })
-      const found = await (part === 'everything' ? checkEverything : checkSettings)(content, env)
+      const data = withoutNames(content.data, given)
+      const found = await (part === 'everything' ? checkEverything : checkSettings)({ ...content, data }, env)
       mistakes.push(...found)
       if (found.length === 0) {
-        read = { settings: settingsIn(content.data, file, env), capture: content.data.capture as Read['capture'] }
+        read = { settings: settingsIn(data, file, env), capture: data.capture as Read['capture'] }
       }
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error

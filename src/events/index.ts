@@ -7,6 +7,7 @@
  * json-parse.ts and json-write.ts; event-types.ts is what the compiler knows.
  */
 export { changedFrom, changedTo, fieldChanged } from './changes.ts'
+export { refuseMisspelt } from './check-names.ts'
 export { checkPayload, InvalidPayloadError, type PayloadIssue, payloadAs } from './check-payload.ts'
 export { closest } from './closest.ts'
 export { type CloudEvent, defaultSource, fromCloudEvent, type ReceivedEvent, toCloudEvent } from './cloud-events.ts'

@@ -37,7 +37,7 @@ export {
 } from './log.ts'
 export { afterFailure, FIRST_WINDOW, type ReadWindow } from './read-window.ts'
 export { type LogSettings, readLogSettings, saveLogSettings } from './settings.ts'
-export { findPosition, type StartPoint } from './start-point.ts'
+export { findPosition, isStartPoint, type StartPoint } from './start-point.ts'
 export { declareStream } from './statements.ts'
 export type { FilteredPage, Page, PageFilter, Tailer, TailerStatus } from './tailer.ts'
 export type { UnblockRequest, UnblockTarget } from './unblock.ts'

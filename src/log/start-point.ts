@@ -6,6 +6,11 @@ import { selectBefore, selectFirstFrom, selectKeptFrom } from './statements.ts'
 /** The oldest event kept, what is final now, above a position, or from a time on. */
 export type StartPoint = 'start' | 'head' | bigint | Date
 
+export function isStartPoint(from: unknown): from is StartPoint {
+  if (from instanceof Date) return Number.isFinite(from.getTime())
+  return from === 'start' || from === 'head' || (typeof from === 'bigint' && from >= 0n)
+}
+
 export interface Start {
   readonly after: bigint
   /** Events recorded before this time are passed over. */

@@ -89,6 +89,7 @@ export function createPreparing(options: PreparingOptions): Preparing {
 
   return {
     ports: {
+      hasDatabase: true,
       actionTypes: createActionTypes(options.actionTypes),
       env,
       events: definitions,

@@ -66,8 +66,24 @@ export async function clientConfig(driver: Driver, settings: ConnectionSettings,
 
 /** Where a connection goes, for messages: never with user or password. */
 export function describeTarget(driver: Driver, config: ClientConfig): string {
-  const { host, port, database } = new driver.Client(config)
-  return host.startsWith('/') ? `"${database}" at ${host}` : `"${database}" at ${host}:${port}`
+  const { host, port, database } = readTarget(driver, config)
+  // Without a name the server takes that of the user.
+  const name = database ? `"${database}"` : 'without a name'
+  return host.startsWith('/') ? `${name} at ${host}` : `${name} at ${host}:${port}`
+}
+
+function readTarget(driver: Driver, config: ClientConfig): Pick<Client, 'host' | 'port' | 'database'> {
+  try {
+    return new driver.Client(config)
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== 'ERR_INVALID_URL') throw error
+    // Neither the text nor the error, which repeats it: there may be a password in it.
+    throw new AftercommitError(
+      'BAD_OPTION',
+      'The database URL cannot be read, so nothing was connected. Pass one like postgres://user:password@host:5432/name, with a port ' +
+        'up to 65535 and special characters of the password percent-encoded (@ as %40, / as %2F).',
+    )
+  }
 }
 
 /** Ends a connection now. `end()` would wait for the answers of statements that may never come. */

@@ -1,7 +1,7 @@
 /** A subscription as users write it, and as the rest of the code wants it: checked, with every default filled in. */
 import { AftercommitError } from '../errors.ts'
 import { type AftercommitEvent, compilePatterns, ownCopy, patternsToSql } from '../events/index.ts'
-import type { AnyEvent, StartPoint } from '../log/index.ts'
+import { type AnyEvent, isStartPoint, type StartPoint } from '../log/index.ts'
 import { checkAnswer, type Duration, parseRetry, type RetryOptions, type RetryPolicy, toMs } from '../runtime/index.ts'
 
 /** What a handler is told besides the event. */
@@ -121,6 +121,9 @@ export function toDefinition(options: SubscriptionOptions, extras: DefinitionExt
     refuse(what, "has `instances` other than 'coordinated' and 'single'")
   checkCount(what, 'batchSize', batchSize, WINDOW)
   checkCount(what, 'failingAfter', failingAfter, 1_000)
+  if (!isStartPoint(options.from ?? 'start')) {
+    refuse(what, "has a `from` other than 'start', 'head', a position (bigint, 0 or more) and a valid Date")
+  }
   if (options.after?.includes(id)) refuse(what, 'cannot come after itself')
   const matchesType = compilePatterns(on)
   return {

@@ -1,7 +1,7 @@
 /** `ac.workflows`: registering, executing and looking at workflows, and what a process runs of them. */
 import type { Delivering } from '../delivery/index.ts'
 import { AftercommitError } from '../errors.ts'
-import { AftercommitEvent } from '../events/index.ts'
+import { AftercommitEvent, refuseMisspelt } from '../events/index.ts'
 import type { AnyEvent, EmitSettings, StartPoint } from '../log/index.ts'
 import { type CallerTransaction, type Database, recordAudit } from '../postgres/index.ts'
 import type { Registry, Telemetry } from '../runtime/index.ts'
@@ -191,6 +191,10 @@ export function createWorkflows(options: WorkflowsOptions): WorkflowsPart {
       const { type } = workflow
       if (known.has(type)) throw refused(type, 'is registered twice in this process')
       if (settings.definitions?.streams.includes(type)) throw refused(type, 'has the name of a declared stream')
+      refuseMisspelt(`Workflow "${type}"`, Object.keys(workflow.on ?? {}), settings.definitions, [
+        type,
+        ...known.keys(),
+      ])
       const { tracing } = options
       const parts = { engine, store, tracing, logger: database.logger, storeStacks: options.storeStacks }
       const works = effects ? effectWorks(workflow, effects as never, parts) : []

@@ -185,3 +185,16 @@ describe('the schema of the file', () => {
     expect((await load(lines.join('\n'))).settings.filter(({ origin }) => origin === 'file')).toHaveLength(lines.length)
   })
 })
+
+describe('a setting of the file that a flag or the environment overrides', () => {
+  it('may refer to a variable that is not set', async () => {
+    const text = `database = "\${env:NOT_SET}"`
+    expect((await load(text, {}, { database: 'postgres://localhost/a' })).options.database).toBe(
+      'postgres://localhost/a',
+    )
+    expect((await load(text, { DATABASE_URL: 'postgres://localhost/b' })).options.database).toBe(
+      'postgres://localhost/b',
+    )
+    expect(await mistakesOf(load(text))).toHaveLength(1)
+  })
+})

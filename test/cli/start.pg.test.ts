@@ -70,6 +70,35 @@ it('runs the file, reads it again on SIGHUP, keeps the old one when it has mista
   expect(await running.exited).toEqual({ code: 0, signal: null })
 })
 
+it('shows every mistake of the file at once, those of settings and those of rules', async () => {
+  const cwd = emptyFolder()
+  writeFileSync(
+    join(cwd, 'aftercommit.toml'),
+    `[log]
+retension = "7d"
+[observers.one]
+no = "lamp.lit"
+actions = [{ type = "log" }]
+[observers.two]
+on = "lamp.lit"
+condition = "watts >"
+actions = [{ type = "log" }]
+`,
+  )
+  const { code, stderr } = await runCli(['start'], { cwd, env: { DATABASE_URL: 'postgres://localhost:1/none' } })
+  expect(code).toBe(3)
+  for (const part of ['retension', 'observers.one', 'observers.two.condition']) expect(stderr).toContain(part)
+})
+
+it('starts with --database where the file refers to a variable that is not set', async () => {
+  const { url, write, env, cwd } = await opened('')
+  write(`database = "\${env:NOT_SET}"\n[observers.one]\non = "lamp.lit"\nactions = [{ type = "log" }]\n`)
+  const running = startCli(['start', '--database', url], { cwd, env: { ...env, DATABASE_URL: '' } })
+  await running.waitForLine('Ready:')
+  running.kill('SIGTERM')
+  expect(await running.exited).toEqual({ code: 0, signal: null })
+})
+
 it('reads the file again by itself with --watch', async () => {
   const receiver = await httpReceiver()
   const { start, emit, write } = await opened(webhook(receiver.url, 'one'))

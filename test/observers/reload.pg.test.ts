@@ -68,6 +68,16 @@ test('a reload under way when the instance is stopped leaves no watch behind', a
   expect(lines.slice(before)).toEqual([])
 })
 
+test('a second mistake within a minute is told as the first was', async () => {
+  const file = tempFile()
+  const { lines } = await watching(file, rule('one'))
+  const told = () => lines.filter((line) => line.includes('configuration not reloaded')).length
+  put(file, rule('two').replace('on =', 'no ='))
+  await eventually(() => told() === 1)
+  put(file, rule('two').replace('custom', 'costum'))
+  await eventually(() => told() === 2)
+})
+
 test('a file with a mistake changes nothing, and its correction is in force', async () => {
   const file = tempFile()
   const { ac, emit, seen, names, lines } = await watching(file, rule('one'))

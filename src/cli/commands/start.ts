@@ -12,6 +12,7 @@ import type { Aftercommit, AftercommitOptions, Logger } from '../../index.ts'
 import type { CheckedConfiguration, ConfigurationDiff } from '../../observers/index.ts'
 import { systemClock, withTimeout } from '../../runtime/index.ts'
 import { collect } from '../arguments.ts'
+import { fileToRead, withoutOverridden } from '../config.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { reportFailure } from '../failure.ts'
 import { type Invocation, runCommand } from '../invocation.ts'
@@ -55,8 +56,10 @@ const FAREWELL_MS = 10_000
 
 async function start({ configuration, open, options, output }: Invocation<Options>): Promise<ExitCode> {
   const signals = watchServiceSignals()
-  const file = requireFile((await configuration()).file)
-  const checked = await check(file, options.import)
+  const file = requireFile(fileToRead(options) ?? null)
+  // First, for it finds every mistake of the file; then settings of flags and the environment.
+  const checked = await check(file, options)
+  await configuration()
   const logger = await createLogger(options)
   const ac = await open({ logger, poolSize: undefined, ...toOptions(checked) })
   const running = run(ac, file, checked, options).then(() => {
@@ -74,16 +77,18 @@ async function start({ configuration, open, options, output }: Invocation<Option
 }
 
 /** Everything that can be known without the database, before it is touched. */
-async function check(file: string, module: string | undefined): Promise<CheckedConfiguration> {
+async function check(file: string, options: Options & GlobalOptions): Promise<CheckedConfiguration> {
+  const { import: module } = options
   const [{ checkConfiguration, checkOnlyPorts }, { ConfigError, readConfiguration }] = await Promise.all([
     import('../../observers/index.ts'),
     import('../../configuration/index.ts'),
   ])
   const read = await readConfiguration({ file })
-  const { observers: _rules, ...settings } = read.data
+  const data = withoutOverridden(read.data, options, process.env)
+  const { observers: _rules, ...settings } = data
   // What the module brings is not known yet: with one, rules are checked when they are loaded, before anything runs.
   const checked = await checkConfiguration(
-    module === undefined ? read : { ...read, data: settings },
+    { ...read, data: module === undefined ? data : settings },
     checkOnlyPorts(process.env),
   )
   if (!checked.ok) throw new ConfigError(checked.mistakes)

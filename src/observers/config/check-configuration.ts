@@ -96,7 +96,7 @@ function checkEverything(
   const found = [
     ...checked.found,
     ...inPackages,
-    ...references.found,
+    ...references.found.filter(({ path }) => !(ports.hasDatabase && DATABASE_KEYS.has(String(path[0])))),
     ...unfitVariables(usable, references),
     ...alertsWithoutProvider(settings, present),
     ...unprepared,
@@ -177,3 +177,5 @@ function alertsWithoutProvider({ failureAlerts: { slack, email } }: Settings, { 
 function once(found: readonly Found[]): Found[] {
   return [...new Map(found.map((one) => [`${pathKey(one.path)} ${one.message}`, one])).values()]
 }
+
+const DATABASE_KEYS: ReadonlySet<string> = new Set(['database', 'direct_database'])

@@ -8,6 +8,8 @@ export interface CheckPorts {
   readonly actionTypes: ReadonlyMap<string, ActionType>
   /** Where `${env:NAME}` is looked up. */
   readonly env: Readonly<Record<string, string | undefined>>
+  /** The instance has its database: variables that the file names for one are not looked up. */
+  readonly hasDatabase?: boolean | undefined
   /** Which events exist. Without it any well-formed type is accepted. */
   readonly events?: EventDefinitions | undefined
   /** Throws an error with an `offset` into the source. */
