@@ -266,7 +266,8 @@ it.each(['Shop', 'my "log"', `O'Brien's 100 %`, 'with.dot and \\', 'order'])(
 
     await sql.query(`update ${quoted}.settings set partition_size = 1000000, retention = '1 day'`)
     await sql.query(`select setval('${quoted.replaceAll("'", "''")}.positions', 1500000)`)
-    expect(await ac.upkeep()).toMatchObject({ added: ['events_000002000000'], postponed: [] })
+    const { added, postponed } = await ac.upkeep()
+    expect([added[0], postponed]).toEqual(['events_000002000000', []])
   },
 )
 
