@@ -33,6 +33,8 @@ export const NOT_PLAYED = [
 /** A row per process, subscription, rule or the like, or a history that is kept short. */
 export const BOUNDED = [
   'audit',
+  'backfills',
+  'captured_tables',
   'checkpoint_marks',
   'delivery_lanes',
   'delivery_pauses',
@@ -42,6 +44,8 @@ export const BOUNDED = [
   'epochs',
   'frontier_marks',
   'granted_roles',
+  'id_turns',
+  'imports',
   'idle_marks',
   'log_state',
   'migrations',
