@@ -19,6 +19,7 @@ const packages = [
 ]
 const generated = 'src/postgres/migrations.generated.ts'
 const command = 'lib/cli/main.js'
+const BROWSER = 'client/index'
 const stampFile = 'node_modules/.cache/aftercommit/build.json'
 const lockFile = 'node_modules/.cache/aftercommit/build.lock'
 
@@ -50,7 +51,7 @@ if (isUpToDate(inputs)) {
 async function bundle() {
   const { exports, bin } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
   const entries = [...Object.values(exports).map((entry) => entry.default), bin.aftercommit].filter(Boolean)
-  const names = entries.map((path) => path.replace(/^(\.\/)?lib\/|\.js$/g, ''))
+  const names = entries.map((path) => path.replace(/^(\.\/)?lib\/|\.js$/g, '')).filter((name) => name !== BROWSER)
   rmSync(join(root, 'lib'), { recursive: true, force: true })
   const { rolldown } = await import('rolldown')
   const program = await rolldown({
@@ -61,6 +62,9 @@ async function bundle() {
     treeshake: false,
   })
   await program.write({ dir: join(root, 'lib'), entryFileNames: '[name].js', chunkFileNames: 'chunks/[name].js' })
+  // A page serves this one file as it is, so it stands alone.
+  const client = await rolldown({ cwd: root, input: `dist/${BROWSER}.js`, platform: 'browser' })
+  await client.write({ file: join(root, `lib/${BROWSER}.js`), format: 'esm' })
   return 0
 }
 

