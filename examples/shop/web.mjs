@@ -38,6 +38,8 @@ export async function serveOrders(ac, { port, onText, onCourier, placeOrder }) {
 }
 
 async function answer(ac, { feed, onText, onCourier, placeOrder, courier }, req, res) {
+  // A name of somebody else that leads to this machine is not answered.
+  if (!/^(127\.0\.0\.1|localhost)(:\d+)?$/.test(req.headers.host ?? '')) return void res.writeHead(421).end()
   const { pathname, searchParams } = new URL(req.url, 'http://shop')
   if (pathname === '/live') return feed.node(req, res)
   if (req.method === 'POST') {
@@ -106,7 +108,10 @@ function sales(ac) {
 /** What a provider of SMS would answer. */
 async function takeText(onText, req, res) {
   let body = ''
-  for await (const chunk of req.setEncoding('utf8')) body += chunk
+  for await (const chunk of req.setEncoding('utf8')) {
+    body += chunk
+    if (body.length > 10_000) return void res.writeHead(413).end()
+  }
   onText(new URLSearchParams(body).get('Body'))
   res.writeHead(201, { 'content-type': 'application/json' })
   res.end(JSON.stringify({ sid: `SM${randomUUID().replaceAll('-', '')}`, status: 'queued' }))

@@ -44,7 +44,7 @@ export function plain(value: unknown): unknown {
   return toPlain(value)
 }
 
-/** An error of ours keeps its code; any other one is told by its message alone. */
+/** An error of ours keeps its code and its words; of any other one nothing is told. */
 export function toErrorAnswer(error: unknown): Response {
   if (error instanceof Refusal)
     return json({ error: { code: error.code, message: error.message } }, { status: error.status })
@@ -52,15 +52,14 @@ export function toErrorAnswer(error: unknown): Response {
     const status = STATUS[error.code] ?? (error.code.startsWith('BAD_') ? 400 : 409)
     return json({ error: { code: error.code, message: error.message } }, { status })
   }
-  const code = (error as { code?: unknown }).code
+  // A driver's words may name hosts, roles and values: they are for the log of the application.
+  const isGone = isAway((error as { code?: unknown }).code)
+  const message = isGone
+    ? 'The database does not answer.'
+    : 'The console could not answer. `npx aftercommit doctor` says whether the database is as it should be.'
   return json(
-    {
-      error: {
-        code: typeof code === 'string' ? code : 'INTERNAL',
-        message: error instanceof Error ? error.message : String(error),
-      },
-    },
-    { status: isAway(code) ? 503 : 500 },
+    { error: { code: isGone ? 'DATABASE_UNREACHABLE' : 'INTERNAL', message } },
+    { status: isGone ? 503 : 500 },
   )
 }
 
@@ -69,6 +68,7 @@ const STATUS: Readonly<Record<string, number>> = {
   UNKNOWN_SUBSCRIPTION: 404,
   UNKNOWN_DESTINATION: 404,
   CONNECTION_FAILED: 503,
+  DATABASE_UNREACHABLE: 503,
   POOL_EXHAUSTED: 503,
   SCHEMA_MISSING: 503,
 }

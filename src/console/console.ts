@@ -7,6 +7,7 @@ import type { Aftercommit } from '../index.ts'
 import { type ConsoleAccess, mayDo, type Sessions } from './access.ts'
 import { json, Refusal, toErrorAnswer } from './answers.ts'
 import { createPage } from './page.ts'
+import { redactFor } from './redact.ts'
 import { findRoute } from './routes.ts'
 import { createWatch } from './watch.ts'
 
@@ -31,6 +32,7 @@ export interface Console {
 }
 
 const MOST_BODY = 1_000_000
+const MOST_FAILURES = 10
 
 export function createConsole(ac: Aftercommit, options: ConsoleOptions, sessions?: Sessions): Console {
   const { authorize, environment = null, readOnly = false, hosts } = options
@@ -70,9 +72,10 @@ export function createConsole(ac: Aftercommit, options: ConsoleOptions, sessions
     }
     if (route.changes && readOnly) throw new Refusal(403, 'READ_ONLY', 'This console changes nothing.')
     const body = route.changes ? await readBody(request) : {}
-    const given = { ac, user, params, query: url.searchParams, body, watch, signal: request.signal }
+    const isStillAllowed = async () => (await authorize(request))?.role === user.role
+    const given = { ac, user, params, query: url.searchParams, body, watch, signal: request.signal, isStillAllowed }
     const value = await route.answer(given)
-    return value instanceof Response ? value : json(value)
+    return value instanceof Response ? value : json(redactFor(user.role, value))
   }
 
   async function signIn(request: Request): Promise<Response> {
@@ -80,10 +83,12 @@ export function createConsole(ac: Aftercommit, options: ConsoleOptions, sessions
       throw new Refusal(404, 'NOT_FOUND', 'This console has no tokens: the application signs in.')
     const now = Date.now()
     while (failures.length > 0 && failures[0]! < now - 60_000) failures.shift()
-    if (failures.length >= 10) throw new Refusal(429, 'TOO_MANY_ATTEMPTS', 'Too many wrong tokens. Wait a minute.')
     const { token } = await readBody(request)
     const cookie = typeof token === 'string' ? sessions.signIn(token, new Date(now)) : undefined
     if (cookie === undefined) {
+      // The right token is let in all the same: nobody locks others out by guessing.
+      if (failures.length >= MOST_FAILURES)
+        throw new Refusal(429, 'TOO_MANY_ATTEMPTS', 'Too many wrong tokens. Wait a minute.')
       failures.push(now)
       throw new Refusal(401, 'WRONG_TOKEN', 'That token is not known here.')
     }
@@ -119,8 +124,14 @@ function hostOf(origin: string): string | undefined {
 }
 
 async function readBody(request: Request): Promise<Record<string, unknown>> {
-  const text = await request.text()
-  if (text.length > MOST_BODY) throw new Refusal(413, 'TOO_LARGE', 'The body is larger than 1 MB.')
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of (request.body ?? []) as AsyncIterable<Uint8Array>) {
+    size += chunk.length
+    if (size > MOST_BODY) throw new Refusal(413, 'TOO_LARGE', 'The body is larger than 1 MB.')
+    chunks.push(chunk)
+  }
+  const text = Buffer.concat(chunks).toString()
   try {
     const value: unknown = text === '' ? {} : JSON.parse(text)
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>

@@ -21,6 +21,8 @@ export interface Facts {
   readonly orphans: readonly OrphanedWork[]
   readonly log: Status['log']
   readonly processes: Status['processes']
+  /** Whether messages and reasons are quoted: they may hold parts of payloads. */
+  readonly isQuoting: boolean
 }
 
 /** A transaction that holds readers back for longer than this is worth a word. */
@@ -129,7 +131,7 @@ function destinationNeeds({ destinations, now }: Facts): Need[] {
   })
 }
 
-function letterNeeds({ causes }: Facts): Need[] {
+function letterNeeds({ causes, isQuoting }: Facts): Need[] {
   if (causes.length === 0) return []
   const total = causes.reduce((sum, one) => sum + one.count, 0)
   const [first] = causes
@@ -140,7 +142,7 @@ function letterNeeds({ causes }: Facts): Need[] {
     {
       level: 'dead',
       title: total === 1 ? 'One dead letter' : `${total >= 10_000 ? 'More than 10,000' : total} dead letters, ${same}`,
-      text: `${first!.owner}: ${first!.code}${first!.message === '' ? '' : ` “${first!.message.slice(0, 160)}”`}.${parked === 0 ? '' : ` ${count(parked, 'key is', 'keys are')} parked, and later events wait behind them.`}`,
+      text: `${first!.owner}: ${first!.code}${first!.message === '' || !isQuoting ? '' : ` “${first!.message.slice(0, 160)}”`}.${parked === 0 ? '' : ` ${count(parked, 'key is', 'keys are')} parked, and later events wait behind them.`}`,
       command: `npx aftercommit dlq redrive --all-matching --owner ${first!.owner}`,
       act: null,
       link: { label: 'Look at causes', to: 'dead-letters' },
@@ -148,11 +150,11 @@ function letterNeeds({ causes }: Facts): Need[] {
   ]
 }
 
-function subscriptionNeeds({ subscriptions }: Facts): Need[] {
+function subscriptionNeeds({ subscriptions, isQuoting }: Facts): Need[] {
   return subscriptions.flatMap(({ id, status, reason, lag }): Need[] => {
     if (status === 'active') return []
     const behind = lag === 0n ? 'It is not behind.' : `${lag} positions are behind it.`
-    const text = `${reason === null ? '' : `${reason}. `}${behind}`
+    const text = `${reason === null || !isQuoting ? '' : `${reason}. `}${behind}`
     const link = { label: 'Subscriptions', to: 'subscriptions' }
     if (status === 'failing')
       return [{ level: 'dead', title: `${id} is failing`, text, command: null, act: null, link }]

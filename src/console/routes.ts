@@ -19,6 +19,8 @@ export interface RouteCall {
   readonly body: Readonly<Record<string, unknown>>
   readonly watch: Watch
   readonly signal: AbortSignal
+  /** Whether the user of the request may still do what the request began; asked again while a stream is open. */
+  isStillAllowed(): Promise<boolean>
 }
 
 export interface Route {

@@ -84,7 +84,10 @@ async function answer(
     if (value !== undefined && !name.startsWith(':')) headers.set(name, Array.isArray(value) ? value.join(', ') : value)
   }
   const method = incoming.method ?? 'GET'
-  const url = new URL(incoming.url ?? '/', `http://${incoming.headers.host ?? 'localhost'}`)
+  // As one text: resolved against the host, an address like //127.0.0.1/ would name a host of its own.
+  const address = `http://${incoming.headers.host ?? ''}${incoming.url}`
+  if (!incoming.url?.startsWith('/') || !URL.canParse(address)) return void outgoing.writeHead(400).end()
+  const url = new URL(address)
   const body = method === 'GET' || method === 'HEAD' ? undefined : await readAll(incoming)
   const response = await fetch(new Request(url, { method, headers, signal: over.signal, ...(body && { body }) }))
   outgoing.writeHead(response.status, Object.fromEntries(response.headers))

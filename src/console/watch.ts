@@ -3,7 +3,7 @@
  * saw. Nobody watches: no statement. A page that does not read is cut off, so it cannot fill the memory.
  */
 import type { Aftercommit, AftercommitEvent } from '../index.ts'
-import { plain, SECURITY_HEADERS } from './answers.ts'
+import { plain, Refusal, SECURITY_HEADERS } from './answers.ts'
 import { toLine } from './api/events.ts'
 
 export interface WatchOptions {
@@ -11,6 +11,8 @@ export interface WatchOptions {
   readonly tails: boolean
   readonly withPayload: boolean
   readonly signal: AbortSignal
+  /** Asked with every look: a stream ends with the session that opened it. */
+  isStillAllowed(): Promise<boolean>
 }
 
 /** Events recorded in a second, oldest first; the last ten minutes in which somebody watched. */
@@ -29,6 +31,7 @@ const LOOK_EVERY_MS = 1_000
 const BADGES_EVERY = 5
 const MOST_ROWS = 50
 const MOST_WAITING = 64
+const MOST_PAGES = 200
 const KEPT_SECONDS = 600
 
 interface Page {
@@ -67,7 +70,11 @@ export function createWatch(ac: Aftercommit): Watch {
       if (looks++ % BADGES_EVERY === 0 || badges === undefined) badges = await readBadges(ac)
       const events = await newEvents(log.head)
       const status = { ...(plain(log) as object), at: new Date().toISOString(), ...badges }
-      for (const page of pages) {
+      for (const page of [...pages]) {
+        if (!(await page.options.isStillAllowed().catch(() => false))) {
+          page.end()
+          continue
+        }
         page.send('status', status)
         if (page.options.tails && events.rows.length > 0) {
           page.send('events', {
@@ -76,9 +83,8 @@ export function createWatch(ac: Aftercommit): Watch {
           })
         }
       }
-    } catch (error) {
-      const message = error instanceof Error ? error.message : String(error)
-      for (const page of pages) page.send('down', { message })
+    } catch {
+      for (const page of [...pages]) page.send('down', { message: 'The database does not answer.' })
     } finally {
       isLooking = false
     }
@@ -100,6 +106,7 @@ export function createWatch(ac: Aftercommit): Watch {
   }
 
   function open(options: WatchOptions): Response {
+    if (pages.size >= MOST_PAGES) throw new Refusal(503, 'TOO_MANY_STREAMS', 'Too many pages watch this process.')
     const encoder = new TextEncoder()
     let page: Page
     const body = new ReadableStream<Uint8Array>(
@@ -119,13 +126,18 @@ export function createWatch(ac: Aftercommit): Watch {
             options,
             send(name, data) {
               if (isOver) return
-              if ((controller.desiredSize ?? 0) <= -MOST_WAITING) return end()
+              if ((controller.desiredSize ?? 0) <= -MOST_WAITING) {
+                // An error lets go of what waits; a plain end would keep it until somebody reads.
+                controller.error(new Error('The stream was not read.'))
+                return end()
+              }
               controller.enqueue(encoder.encode(`event: ${name}\ndata: ${JSON.stringify(data)}\n\n`))
             },
             end,
           }
-          options.signal.addEventListener('abort', end, { once: true })
           pages.add(page)
+          if (options.signal.aborted) return end()
+          options.signal.addEventListener('abort', end, { once: true })
           controller.enqueue(encoder.encode('retry: 2000\n\n'))
           start()
         },

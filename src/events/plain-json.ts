@@ -19,17 +19,23 @@ function toSnakeCase(name: string): string {
 /** All of an event; its user only with `reveal`. */
 export function toEventJson(event: AftercommitEvent, { reveal = false } = {}): Record<string, unknown> {
   const wire = toWire(event)
-  const isHidden = !reveal && event.metadata.userId !== null
   return {
     ...wire,
     payload: readable(wire.payload),
     changes: readable(wire.changes),
     previous: readable(wire.previous),
-    metadata: isHidden ? { ...wire.metadata, user_id: '[REDACTED]' } : wire.metadata,
+    metadata: reveal ? wire.metadata : withoutUsers(wire.metadata),
   }
 }
 
 /** A value of an event, or the reason why it cannot be read. */
 export function readable(value: unknown): unknown {
   return value instanceof Undecodable ? { undecodable: value.reason, raw: value.raw } : value
+}
+
+/** Metadata without who did it, and on whose behalf. */
+function withoutUsers(metadata: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const masked: Record<string, unknown> = { ...metadata }
+  for (const name of ['user_id', 'acting_for']) if (masked[name] != null) masked[name] = '[REDACTED]'
+  return masked
 }

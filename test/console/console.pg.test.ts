@@ -1,4 +1,5 @@
-import { describe, expect, it } from 'vitest'
+import { request } from 'node:http'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { createConsole } from '../../src/console/console.ts'
 import { type ConsoleRole, type ConsoleUser, serveConsole } from '../../src/console/index.ts'
 import { ROUTES } from '../../src/console/routes.ts'
@@ -91,7 +92,114 @@ describe('access', () => {
   })
 })
 
+describe('what a role does not see', () => {
+  const CANARY = 'canary-4711'
+
+  async function withCanaries() {
+    const { ac, url, sql } = await openSubscriptions()
+    ac.subscribe({
+      id: 'mail',
+      retry: { maxAttempts: 1 },
+      handle: (event) => {
+        throw new GiveUp(`cannot print ${JSON.stringify(event.payload)}`)
+      },
+    })
+    ac.observers.action('note', () => {
+      throw new Error(`cannot note ${CANARY}`)
+    })
+    await ac.observers.add({
+      name: 'noted',
+      on: 'lamp.lit',
+      condition: `note != "${CANARY}-else"`,
+      retry: { maxAttempts: 2, initialDelay: '1h', maxDelay: '1h' },
+      actions: [{ type: 'custom', name: 'note', handler: 'note' }],
+    })
+    await ac.start()
+    const metadata = { userId: 'user-of-canary', actingFor: 'customer-of-canary' }
+    await ac.transaction((tx) =>
+      tx.emit('lamp.lit', {
+        id: 'a',
+        aggregate: { type: 'lamp', id: '1' },
+        payload: { note: CANARY },
+        metadata,
+      } as never),
+    )
+    await eventually(async () => (await ac.deadLetters.count()) === 1 && (await ac.deliveries.list()).length === 1)
+    const [row] = await ac.deliveries.list()
+    const paths = [
+      ...ROUTES.filter(({ method, path }) => method === 'GET' && path !== 'stream' && !path.includes(':')).map(
+        ({ path }) => path,
+      ),
+      ...['events/a', 'dead-letters/1', `deliveries/${row!.id}`, 'workflows/lamp/1'],
+    ]
+    const seenBy = async (role: ConsoleRole) => {
+      const console = createConsole(ac, { authorize: () => ({ who: 'ada', role }) })
+      const texts = await Promise.all(
+        paths.map(
+          async (path) => `${path}: ${await (await console.fetch(new Request(`http://c.test/api/${path}`))).text()}`,
+        ),
+      )
+      return texts.join('\n')
+    }
+    return { ac, url, sql, seenBy }
+  }
+
+  it('is any part of a payload, for a viewer', async () => {
+    const { seenBy } = await withCanaries()
+    expect(await seenBy('operator')).toContain(CANARY)
+    // The text of the rule is no payload.
+    expect((await seenBy('viewer')).replaceAll(`${CANARY}-else`, '')).not.toContain(CANARY)
+  })
+
+  it('is the user of an event, for a viewer and an operator', async () => {
+    const { seenBy } = await withCanaries()
+    expect(await seenBy('admin')).toContain('user-of-canary')
+    for (const role of ['viewer', 'operator'] as const) {
+      expect(await seenBy(role)).not.toMatch(/user-of-canary|customer-of-canary/)
+    }
+  })
+
+  it('is what a driver says, in an error', async () => {
+    const { ac } = await openSubscriptions()
+    const authorize = () => {
+      throw Object.assign(new Error('password authentication failed for user "secret"'), { code: '28P01' })
+    }
+    const answer = await createConsole(ac, { authorize }).fetch(new Request('http://c.test/api/session'))
+    expect([answer.status, await answer.text()]).toEqual([500, expect.not.stringContaining('secret')])
+  })
+
+  it('is pushed no longer when the session that opened the stream has ended', async () => {
+    const { ac } = await openSubscriptions()
+    let user: ConsoleUser | null = { who: 'ada', role: 'operator' }
+    const console = createConsole(ac, { authorize: () => user })
+    const answer = await console.fetch(new Request('http://c.test/api/stream?tail=1'))
+    const reader = answer.body!.getReader()
+    await reader.read()
+    user = null
+    for (;;) if ((await reader.read()).done) break
+  })
+})
+
 describe('a console of its own', () => {
+  it('is not fooled by an address that names a host of its own', async () => {
+    const { ac } = await openSubscriptions()
+    const served = await serveConsole(ac, { port: 0 })
+    onTestFinished(() => served.close())
+    const { port } = new URL(served.url)
+    const ask = (path: string, host: string) =>
+      new Promise<number>((resolve, reject) => {
+        request({ port, path, headers: { host }, agent: false }, (answer) => {
+          answer.resume()
+          resolve(answer.statusCode!)
+        })
+          .on('error', reject)
+          .end()
+      })
+    expect(await ask('/api/session', `127.0.0.1:${port}`)).toBe(200)
+    expect(await ask('/api/session', `evil.test:${port}`)).toBe(421)
+    expect(await ask('//127.0.0.1/api/session', `evil.test:${port}`)).toBe(421)
+  })
+
   it('does not listen beyond loopback without a token, nor with a short one', async () => {
     const { ac } = await openSubscriptions()
     await expect(serveConsole(ac, { host: '0.0.0.0', port: 0 })).rejects.toThrow(/AFTERCOMMIT_CONSOLE_TOKEN/)
@@ -117,6 +225,7 @@ describe('a console of its own', () => {
       const statuses: number[] = []
       for (let guess = 0; guess < 12; guess++) statuses.push((await signIn(`guess-${guess}-of-many`)).status)
       expect([statuses[0], statuses.at(-1)]).toEqual([401, 429])
+      expect((await signIn(token)).status).toBe(200)
     } finally {
       await Promise.all([one.close(), other.close()])
     }

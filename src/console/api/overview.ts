@@ -11,7 +11,7 @@ export const overviewRoutes: readonly Route[] = [
     changes: false,
     summary:
       'How it is in one sentence, what needs attention with the act beside it, rates, subscriptions and destinations.',
-    async answer({ ac, watch }) {
+    async answer({ ac, watch, user }) {
       const [subscriptions, destinations, causes, orphans, status] = await Promise.all([
         ac.subscriptions.list(),
         ac.deliveries.destinations(),
@@ -20,7 +20,16 @@ export const overviewRoutes: readonly Route[] = [
         ac.status(),
       ])
       const { log, processes } = status
-      const needs = findNeeds({ now: new Date(), subscriptions, destinations, causes, orphans, log, processes })
+      const needs = findNeeds({
+        now: new Date(),
+        subscriptions,
+        destinations,
+        causes,
+        orphans,
+        log,
+        processes,
+        isQuoting: user.role !== 'viewer',
+      })
       return {
         sentence: verdictOf(needs),
         needs: plain(needs),
@@ -40,7 +49,7 @@ export const overviewRoutes: readonly Route[] = [
     changes: false,
     summary:
       'Server-sent events: the state of the log each second and, with `tail=1`, new events, at most 50 a second.',
-    answer: ({ watch, query, user, signal }) =>
-      watch.open({ tails: query.get('tail') === '1', withPayload: user.role !== 'viewer', signal }),
+    answer: ({ watch, query, user, signal, isStillAllowed }) =>
+      watch.open({ tails: query.get('tail') === '1', withPayload: user.role !== 'viewer', signal, isStillAllowed }),
   },
 ]

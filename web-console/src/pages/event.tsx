@@ -444,7 +444,7 @@ function Tape({ at, axis, tone }: { at: number | null; axis: Axis; tone: string 
 }
 
 function Side({ receipt: { event }, aggregate }: { receipt: Receipt; aggregate: string | null }) {
-  const meta = event.metadata as Record<string, string | number | null | undefined>
+  const meta = (event.metadata ?? {}) as Record<string, string | number | null | undefined>
   const facts: [string, ComponentChildren][] = [
     ['position', <b key="p">{number(event.position)}</b>],
     ['id', event.id],
