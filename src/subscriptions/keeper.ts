@@ -254,7 +254,8 @@ export class Keeper implements Service {
       const row = standings.find(({ id }) => id === lease.id)
       const asked = wanted.find(({ definition }) => definition.id === lease.id)
       // Replaced or removed while it was asked for: its successor has its turn.
-      const isAsked = this.#registered.get(lease.id) === asked
+      // A lease that this process lost while it was asked for would leave a runner that may begin nothing.
+      const isAsked = this.#registered.get(lease.id) === asked && processLease.current === owner
       if (isAsked && row && mayHave(row, asked) && !this.#stopping) this.#begin(asked!, lease, owner)
       else await this.#release(lease, lease)
     }

@@ -44,7 +44,8 @@ async function settle(
     if (!run.lost) await fail(run, item, error, { byHandler: byHandler(), connectionLost: connectionLost(), lingering })
     return
   }
-  run.saver.finished()
+  // A redriven event is in no checkpoint to come: counted here it would use up the window of events that are not saved.
+  if (item.source === 'log') run.saver.finished()
   await handled(run, item, left instanceof Leftovers ? left : undefined)
 }
 

@@ -312,6 +312,20 @@ describe('one batch on demand', () => {
     expect(idsOf(sink)).toEqual(numbered(5))
   })
 
+  it('is refused where history forked below what was published, instead of passing what came since', async () => {
+    const { ac, sql, emitMany } = await openSubscriptions()
+    const sink = memorySink()
+    const relay = ac.relay({ id: 'bus', to: sink })
+    await emitMany(5)
+    expect(await relay.pollOnce()).toBe(5)
+    await sql.query(`insert into aftercommit.epochs (epoch, began_after, reason)
+      select max(epoch) + 1, 2, 'played by a test' from aftercommit.epochs`)
+    await emitMany(2, { prefix: 'later-' })
+    await expect(relay.pollOnce()).rejects.toMatchObject({ code: 'HISTORY_FORKED' })
+    expect(sink.messages).toHaveLength(5)
+    expect((await relay.status()).position).toBe(5n)
+  })
+
   it('is published once when many ask at the same time', async () => {
     const { ac, another, emitMany } = await openSubscriptions()
     const sink = memorySink()

@@ -38,6 +38,7 @@ export async function publishOnce(definition: Definition, parts: OnceParts): Pro
     const [lease] = await takeLeases(tx, `${parts.process}:once`, [wanted], { force: false, former: [] })
     if (lease === undefined) return 0
     if (lease.keptFrom > lease.position + 1n) throw historyLost(definition.id)
+    if (lease.forkedAt !== null && lease.position > lease.forkedAt) throw historyForked(definition.id, lease.forkedAt)
     const progress = new Progress(lease.position, lease.done)
     const events = await readUnfinished(definition, parts, lease, progress)
     const parkedKeys = new Set(await selectParkedKeys(tx, definition.id))
@@ -75,6 +76,13 @@ async function readUnfinished(
     after = page.at(-1)!.position
     progress.pass(after)
   }
+}
+
+function historyForked(relay: string, after: bigint): AftercommitError {
+  return new AftercommitError(
+    'HISTORY_FORKED',
+    `History forked after position ${after}, and relay "${relay}" had published beyond it, so nothing was published. Seek to go on.`,
+  )
 }
 
 function historyLost(relay: string): AftercommitError {
