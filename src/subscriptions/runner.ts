@@ -222,6 +222,7 @@ export class Runner implements RunState {
     // Another epoch: whether the checkpoint still means something is looked at when the lease is taken again.
     if (this.#follower.hasLostPlace) this.end('lost')
     if (this.isHeld) return false
+    this.#heldUntilMs = 0
     const due = this.lanes.next(clock.monotonic())
     if (due && this.#running < this.definition.concurrency) {
       await this.#start(due)
@@ -350,7 +351,8 @@ export class Runner implements RunState {
   /** Sleeps until something is due, new, marked or over. */
   async #rest(): Promise<void> {
     const { clock, limit, mayRun } = this.parts
-    const dueInMs = (this.isHeld ? this.#heldUntilMs : this.lanes.nextDueMs()) - clock.monotonic()
+    // A hold that ended since the round is due now: what waits for it is neither in a lane nor news.
+    const dueInMs = (this.#heldUntilMs > 0 ? this.#heldUntilMs : this.lanes.nextDueMs()) - clock.monotonic()
     const polls = limit !== undefined || !mayRun()
     const waitMs = Math.max(1, Math.min(dueInMs, polls ? 100 : 60_000))
     const wait = () => this.#waker.wait(waitMs, this.#stopping.signal).catch(() => {})
